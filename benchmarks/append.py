@@ -13,6 +13,7 @@ from datetime import datetime
 from multiprocessing.connection import Connection
 
 from adapters.postgres.events import SQL, PostgresEventLog
+from adapters.postgres.nodes.pool import Pool
 from adapters.wire.events import WireEventRendering
 from benchmarks.ingest import line
 from benchmarks.publishing import Publisher
@@ -20,9 +21,10 @@ from benchmarks.stack import CALL, Stack
 from domain.events.model import Event
 from domain.events.ports import EventLog
 from domain.kernel.tenancy import Tenant
-from entrypoints.container import Container, opened
+from entrypoints.container import opened
+from entrypoints.dependencies import Dependencies
 from entrypoints.settings import from_environment
-from ports.unit_of_work import Tx
+from ports.unit_of_work import Tx, UnitOfWork
 
 WRITERS = 8
 MANY = 64
@@ -99,15 +101,15 @@ async def _append(tx: Tx, way: Way, events: Sequence[Event], rendering: WireEven
 
 
 async def _publish(
-    container: Container, publisher: Publisher, way: Way, until: float, rendering: WireEventRendering
+    container: Dependencies, publisher: Publisher, way: Way, until: float, rendering: WireEventRendering
 ) -> int:
-    uow, count = container.uow(), 0
+    uow, count = container[UnitOfWork], 0
     while time.perf_counter() < until:
         events = publisher.next(BATCH)
         async with uow.begin(publisher.tenant, CALL) as tx:
             taken = await _append(tx, way, events, rendering)
         if way.tell and taken is not None:
-            async with container.pool().tenant(publisher.tenant) as link:
+            async with container[Pool].tenant(publisher.tenant) as link:
                 payload = f"{publisher.tenant.org} t"
                 await link.cursor.execute(SQL["notify"], {"payload": payload})
         count += BATCH
@@ -170,7 +172,7 @@ async def writers(parts: Stack, organisations: int = WRITERS) -> AsyncIterator[W
 
 async def append_figures(parts: Stack, rounds: int, seconds: float) -> None:
     """Events a second by every way, taken in turn, and the ratio of ours to plain; then one log, and many."""
-    async with parts.container.pool().owner() as link:
+    async with parts.container[Pool].owner() as link:
         await link.connection.execute(PLAIN)
     async with writers(parts) as together:
         rates = _measured(together, WAYS, rounds, seconds)

@@ -14,7 +14,7 @@ from typing import Any
 
 from adapters.postgres.audit import PostgresAuditLog
 from benchmarks.stack import CALL, Stack, cpu_seconds, stack
-from domain.access.usecases import KeyRequest
+from domain.access.usecases import AccessService, KeyRequest
 from domain.audit.model import Change
 from domain.audit.ports import AuditLog
 from domain.audit.usecases import AuditService
@@ -22,6 +22,7 @@ from domain.kernel.tenancy import Tenant
 from entrypoints.api.app import create_app
 from entrypoints.http.exchange import from_scope
 from entrypoints.http.pipeline import Pipeline
+from ports.unit_of_work import UnitOfWork
 
 PORT = 18_996
 BATCH = 100
@@ -140,7 +141,7 @@ async def reading(caller: Caller, tenant: Tenant, parts: Stack, entries: int) ->
 
     await _timed("PATCH, GET and POST …/undo", undo)
     for first in range(0, entries, 1_000):
-        async with parts.container.uow().begin(tenant, CALL) as tx:
+        async with parts.container[UnitOfWork].begin(tenant, CALL) as tx:
             changes = [
                 Change("source", f"src_{first + n}", "update", {"name": "a"}, {"name": "b"}) for n in range(1_000)
             ]
@@ -148,7 +149,7 @@ async def reading(caller: Caller, tenant: Tenant, parts: Stack, entries: int) ->
             await tx[AuditLog].add_all(changes)
     line("1,000 entries of one transaction", f"{(time.perf_counter() - began) * 1e3:8.1f} ms")
     began = time.perf_counter()
-    async with parts.container.uow().read(tenant) as tx:
+    async with parts.container[UnitOfWork].read(tenant) as tx:
         report = await AuditService().verify(tx)
     took = time.perf_counter() - began
     line(
@@ -172,7 +173,7 @@ async def writers(parts: Stack, tenant: Tenant, counts: Sequence[int]) -> None:
 
         async def write() -> None:
             for _ in range(100):
-                async with parts.container.uow().begin(tenant, CALL) as tx:
+                async with parts.container[UnitOfWork].begin(tenant, CALL) as tx:
                     await tx[AuditLog].add(Change("source", "src_1", "update", {"name": "a"}, {"name": "b"}))
 
         began = time.perf_counter()
@@ -189,9 +190,9 @@ async def main(batches: int, entries: int) -> None:
         organisation = await parts.organisation("Audited")
         source = await parts.source(organisation, connector="push", kind="push")
         tenant = Tenant(organisation.id, True)
-        async with parts.container.uow().begin(tenant, CALL) as tx:
-            _, secret = await parts.container.access().issue_key(tx, KeyRequest("bench"))
-        app = create_app(parts.container.assembled())
+        async with parts.container[UnitOfWork].begin(tenant, CALL) as tx:
+            _, secret = await parts.container[AccessService].issue_key(tx, KeyRequest("bench"))
+        app = create_app(parts.container)
         async with app.test_app():
             pipeline: Pipeline = app.asgi_app._pipeline  # type: ignore[attr-defined]
             pipeline._checks = tuple(step for step in pipeline._checks if type(step).__name__ != "RateLimit")

@@ -19,15 +19,17 @@ from psycopg.conninfo import make_conninfo
 
 from adapters.postgres.cluster import coordinator, distribute
 from adapters.postgres.migrate import migrate
+from adapters.postgres.nodes.pool import Pool
 from benchmarks import feeds
 from benchmarks.ingest import line, seconds
 from benchmarks.load import Figures, load
 from benchmarks.read import request, wait_for
 from benchmarks.stack import CALL, Stack, at
 from benchmarks.watching import Watched
-from domain.access.usecases import KeyRequest
+from domain.access.usecases import AccessService, KeyRequest
 from domain.kernel.tenancy import Tenant
 from domain.orgs.model import Organisation
+from ports.unit_of_work import UnitOfWork
 
 SHARDS = 8
 _NODES = "SELECT nodename, nodeport FROM pg_dist_node WHERE noderole = 'primary' ORDER BY groupid"
@@ -111,8 +113,8 @@ async def _load(side: Side, path: Path, rows: int) -> Loaded:
 
 async def _paths(side: Side, tenant: Tenant) -> tuple[str, dict[str, str]]:
     """A key of the tenant, and what is read."""
-    async with side.parts.container.uow().begin(tenant, CALL) as tx:
-        _, secret = await side.parts.container.access().issue_key(tx, KeyRequest("bench"))
+    async with side.parts.container[UnitOfWork].begin(tenant, CALL) as tx:
+        _, secret = await side.parts.container[AccessService].issue_key(tx, KeyRequest("bench"))
     headers = {"Authorization": f"Bearer {secret}"}
     address = f"http://127.0.0.1:{side.port}/v1/products"
     async with aiohttp.ClientSession(headers=headers) as session, session.get(address) as answer:
@@ -170,7 +172,7 @@ async def main(plain: str, cluster: str, products: int, rounds: int, each: float
         ratio = [two.rate / one.rate for one, two in zip(loads["plain"], loads["cluster"], strict=True)]
         line("  ratio of rates, median of rounds", f"{statistics.median(ratio):.2f}")
         for side in sides:
-            async with side.parts.container.pool().owner() as link:
+            async with side.parts.container[Pool].owner() as link:
                 await link.connection.execute("VACUUM ANALYZE")
         await _read(sides, [loads[side.name][-1].tenant for side in sides], rounds, each)
 

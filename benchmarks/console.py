@@ -16,6 +16,7 @@ from typing import Any
 
 import aiohttp
 
+from adapters.postgres.nodes.pool import Pool
 from benchmarks import feeds
 from benchmarks.ingest import line
 from benchmarks.stack import CALL, Stack, cpu_seconds, stack
@@ -27,7 +28,10 @@ from domain.kernel.tenancy import Tenant
 from domain.orgs.model import Member
 from domain.orgs.ports import OrgStore
 from domain.people.model import Method, User
-from domain.people.usecases.sessions import Visitor
+from domain.people.ports import People
+from domain.people.usecases.sessions import SessionService, Visitor
+from ports.clock import Clock
+from ports.unit_of_work import UnitOfWork
 
 PORT = 18_971
 ADDRESS = f"http://127.0.0.1:{PORT}"
@@ -76,15 +80,15 @@ async def prepare(parts: Stack, products: int) -> tuple[str, str]:
         worker.terminate()
         worker.wait(20)
         assert run.status == "succeeded", run.error
-    async with parts.container.pool().owner() as link:
+    async with parts.container[Pool].owner() as link:
         await link.connection.execute("VACUUM ANALYZE")
     line(f"prepared {products:,} products", f"{time.perf_counter() - started:.1f} s")
-    dependencies, now = parts.container.assembled(), parts.container.clock().now()
-    user = await parts.container.people().add(User(new_id("usr"), "bench@joinery.test", "Bench", now, now))
-    async with dependencies.uow.begin(tenant, CALL) as tx:
+    dependencies, now = parts.container, parts.container[Clock].now()
+    user = await parts.container[People].add(User(new_id("usr"), "bench@joinery.test", "Bench", now, now))
+    async with dependencies[UnitOfWork].begin(tenant, CALL) as tx:
         await tx[OrgStore].add_member(Member(user.id, organisation.id, user.email, "owner", now))
-    _, cookie = await dependencies.sessions.begin(user, [Method.PASSWORD], Visitor("127.0.0.1"))
-    async with dependencies.uow.read(tenant) as tx:
+    _, cookie = await dependencies[SessionService].begin(user, [Method.PASSWORD], Visitor("127.0.0.1"))
+    async with dependencies[UnitOfWork].read(tenant) as tx:
         page = await tx[CatalogueStore].products(ProductFilter(), PageRequest(limit=1))
     return cookie, page.items[0].id
 

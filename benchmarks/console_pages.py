@@ -7,11 +7,12 @@ from collections.abc import Mapping
 
 import aiohttp
 
+from adapters.postgres.nodes.pool import Pool
 from benchmarks.console import ADDRESS, PORT, Asking, ready
 from benchmarks.ingest import line
 from benchmarks.stack import Stack, stack
 from domain.people.model import Method
-from domain.people.usecases.sessions import Visitor
+from domain.people.usecases.sessions import SessionService, Visitor
 from tests.support.console_large import Large, large
 from tests.support.console_places import places_of
 
@@ -39,11 +40,11 @@ class Walking(Asking):
 async def prepare(parts: Stack) -> tuple[str, Large]:
     """A large organisation, and the cookie of an owner."""
     organisation = await parts.organisation()
-    dependencies = parts.container.assembled()
+    dependencies = parts.container
     made = await large(dependencies, organisation)
-    async with parts.container.pool().owner() as link:
+    async with parts.container[Pool].owner() as link:
         await link.connection.execute("VACUUM ANALYZE")
-    _, cookie = await dependencies.sessions.begin(made.owner, [Method.PASSWORD], Visitor("127.0.0.1"))
+    _, cookie = await dependencies[SessionService].begin(made.owner, [Method.PASSWORD], Visitor("127.0.0.1"))
     return cookie, made
 
 

@@ -22,9 +22,10 @@ import psycopg
 from isal import isal_zlib
 
 from adapters.files.packing import LEVEL
+from adapters.postgres.nodes.pool import Pool
 from benchmarks.ingest import line
 from benchmarks.stack import CALL, Stack, cpu_seconds, stack
-from domain.access.usecases import KeyRequest
+from domain.access.usecases import AccessService, KeyRequest
 from domain.catalogue.batch import SLOTS, Batch, KeyRange
 from domain.catalogue.model import (
     CATALOGUE_STREAM,
@@ -36,17 +37,21 @@ from domain.catalogue.model import (
     Visibility,
 )
 from domain.catalogue.ports import CatalogueStore
-from domain.exports.model import ExportKind
+from domain.exports.model import CARRY_OUT, ExportKind
 from domain.exports.ports import ExportStore
 from domain.exports.usecases.service import Asking
 from domain.jobs.model import lane_of
+from domain.jobs.ports import Dispatch
 from domain.kernel.ids import new_id
 from domain.kernel.tenancy import Tenant
 from domain.orgs.ports import OrgStore
 from domain.sources.model import Source
 from entrypoints.areas import exports
 from entrypoints.container import opened
+from entrypoints.operations.operation import handlers_of
 from entrypoints.settings import from_environment
+from ports.clock import Clock
+from ports.unit_of_work import UnitOfWork
 
 MADE = 2_000
 """Products that are rendered; all others are copies of them under ids of their own, further apart than gzip looks back."""
@@ -90,15 +95,15 @@ def product(source: Source, number: int, now: datetime, dice: random.Random) -> 
 async def fill(parts: Stack, products: int) -> Tenant:
     """An organisation whose list has so many documents."""
     organisation = await parts.organisation("Exports")
-    tenant, source, now = Tenant(organisation.id, True), await parts.source(organisation), parts.container.clock().now()
+    tenant, source, now = Tenant(organisation.id, True), await parts.source(organisation), parts.container[Clock].now()
     dice = random.Random(7)
     made = [product(source, number, now, dice) for number in range(min(MADE, products))]
-    async with parts.container.uow().begin(tenant, CALL) as tx:
+    async with parts.container[UnitOfWork].begin(tenant, CALL) as tx:
         batch = Batch(new_products=made, touched={one.id: one for one in made})
         batch.new_variants = [one for each in made for one in each.variants]
         batch.new_offers = [one for variant in batch.new_variants for one in variant.offers]
         await tx[CatalogueStore].save(KeyRange(source.id, Stream.CATALOGUE, 0, SLOTS), batch, now)
-    async with parts.container.pool().owner() as link:
+    async with parts.container[Pool].owner() as link:
         await link.connection.execute(
             b"INSERT INTO product_documents (org, livemode, product, view, body, etag) SELECT org, livemode, 'prod_' || "
             b"substr(md5(product || n), 1, 22), view, body, etag FROM generate_series(1, %b - 1) n, product_documents"
@@ -127,19 +132,19 @@ def told(began: float, cpu: float, **more: Any) -> None:
 async def exported(org: str) -> None:
     """The export, as a worker carries it out."""
     async with opened(from_environment(os.environ)) as container:
-        dependencies, tenant = container.assembled(), Tenant(org, True)
-        async with dependencies.uow.begin(tenant, CALL) as tx:
+        dependencies, tenant = container, Tenant(org, True)
+        async with dependencies[UnitOfWork].begin(tenant, CALL) as tx:
             plan = (await tx[OrgStore].own()).plan
-            service = exports.service(dependencies)
+            service = dependencies.call(exports.AREA.service)
             asked = await service.create(tx, {"kind": ExportKind.PRODUCTS}, Asking(plan, frozenset({"products:read"})))
-        [job] = await dependencies.dispatch.claim(lane_of(org, "exports:live"), 1, timedelta(seconds=30))
+        [job] = await dependencies[Dispatch].claim(lane_of(org, "exports:live"), 1, timedelta(seconds=30))
         gc.freeze()  # as workers do
         gc.set_threshold(100_000, 20, 100)
-        handler, lag = exports.execution(dependencies), asyncio.create_task(_lag())
+        handler, lag = handlers_of([exports.AREA], dependencies)[CARRY_OUT], asyncio.create_task(_lag())
         began, cpu = time.perf_counter(), time.process_time()
         await handler(job, asyncio.Event())
         lag.cancel()
-        async with dependencies.uow.read(tenant) as tx:
+        async with dependencies[UnitOfWork].read(tenant) as tx:
             made = await tx[ExportStore].get(asked.id)
         assert made is not None, asked.id
         assert made.status == "succeeded", made.error
@@ -258,8 +263,8 @@ async def beside(products: int, rounds: int) -> None:
     """What readers notice of an export that a worker writes beside them."""
     async with stack() as parts:
         tenant, port = await fill(parts, products), int(parts.env["JOINERY_PORT"])
-        async with parts.container.uow().begin(tenant, CALL) as tx:
-            _, secret = await parts.container.access().issue_key(tx, KeyRequest("bench"))
+        async with parts.container[UnitOfWork].begin(tenant, CALL) as tx:
+            _, secret = await parts.container[AccessService].issue_key(tx, KeyRequest("bench"))
         api = parts.process("api")
         try:
             await asyncio.sleep(4)

@@ -5,6 +5,7 @@ import asyncio
 import subprocess
 import sys
 
+from adapters.postgres.nodes.pool import Pool
 from benchmarks.append import append_figures
 from benchmarks.network import network_figures
 from benchmarks.publishing import Publisher
@@ -12,9 +13,10 @@ from benchmarks.read import BARE, OURS, Bench, wait_for
 from benchmarks.stack import CALL, Stack, stack
 from benchmarks.waiting import waiting_figures
 from benchmarks.witnesses import witness_figures
-from domain.access.usecases import KeyRequest
+from domain.access.usecases import AccessService, KeyRequest
 from domain.events.ports import EventLog
 from domain.kernel.tenancy import Tenant
+from ports.unit_of_work import UnitOfWork
 
 PARTS = ("append", "readers", "page", "idle", "network")
 EVENTS, BATCH = 20_000, 1000
@@ -31,11 +33,11 @@ async def page_figures(parts: Stack, rounds: int, seconds: float) -> None:
     tenant = Tenant(organisation.id, True)
     publisher = Publisher(tenant, organisation.catalogue(True))
     for _ in range(EVENTS // BATCH):
-        async with parts.container.uow().begin(tenant, CALL) as tx:
+        async with parts.container[UnitOfWork].begin(tenant, CALL) as tx:
             await tx[EventLog].append(publisher.next(BATCH))
-    async with parts.container.uow().begin(tenant, CALL) as tx:
-        _, secret = await parts.container.access().issue_key(tx, KeyRequest("bench"))
-    async with parts.container.pool().owner() as link:
+    async with parts.container[UnitOfWork].begin(tenant, CALL) as tx:
+        _, secret = await parts.container[AccessService].issue_key(tx, KeyRequest("bench"))
+    async with parts.container[Pool].owner() as link:
         await link.connection.execute("VACUUM ANALYZE events")
     env = {
         "JOINERY_DATABASE_URL_SUPER": parts.env["JOINERY_DATABASE_URL"].replace("//joinery@", "//postgres@"),

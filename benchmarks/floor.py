@@ -2,6 +2,7 @@
 
 import time
 
+from adapters.postgres.nodes.pool import Pool
 from benchmarks.stack import Stack
 
 TABLES = ("products", "variants", "offers", "product_documents", "product_terms", "row_fingerprints", "events")
@@ -10,7 +11,7 @@ CHUNKS = 10
 
 async def floor_rate(parts: Stack, rows: int) -> float:
     """Feed rows a second when nothing but COPY into staging and one merge a table is done, in ten transactions."""
-    async with parts.container.pool().owner() as link:
+    async with parts.container[Pool].owner() as link:
         run = link.connection.execute
         await run("DROP SCHEMA IF EXISTS bare CASCADE; CREATE SCHEMA bare")
         dumps: dict[str, list[bytes]] = {}

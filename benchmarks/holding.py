@@ -12,6 +12,7 @@ from benchmarks.stack import CALL, Stack
 from domain.events.model import Event
 from domain.events.ports import EventLog
 from domain.kernel.tenancy import Tenant
+from ports.unit_of_work import UnitOfWork
 
 SIZES = (1, 10, 100, 1000)
 TURNS = 40
@@ -55,7 +56,7 @@ async def hold_figures(parts: Stack) -> None:
 
 
 async def _held(parts: Stack, publisher: Publisher, count: int) -> float:
-    async with parts.container.uow().begin(publisher.tenant, CALL) as tx:
+    async with parts.container[UnitOfWork].begin(publisher.tenant, CALL) as tx:
         log = tx[EventLog]
         assert isinstance(log, PostgresEventLog)
         log.__class__ = TimedLog

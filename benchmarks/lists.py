@@ -11,12 +11,15 @@ from urllib.parse import urlencode
 import aiohttp
 
 from adapters.postgres.nodes.connecting import Connection
+from adapters.postgres.nodes.pool import Pool
 from adapters.wire.cursors import Cursors, context_of
 from benchmarks.filling import CATEGORIES, GTIN, RARE, fill, made_id, make_past_days
 from benchmarks.ingest import line
 from benchmarks.stack import CALL, Stack
-from domain.access.usecases import KeyRequest
+from domain.access.usecases import AccessService, KeyRequest
 from domain.kernel.tenancy import Tenant
+from domain.secrets.keys import WorkingKeys
+from ports.unit_of_work import UnitOfWork
 
 SMALL, OTHERS = 1_000, 50
 """Rows of each of the other organisations, and how many there are: half of them older than the large one."""
@@ -52,7 +55,7 @@ async def prepare(parts: Stack, rows: int) -> Large:
     today = datetime.now(UTC)
     large = await parts.organisation("Large")
     made = [await parts.organisation(f"Small {number}") for number in range(OTHERS)]
-    async with parts.container.pool().owner() as link:
+    async with parts.container[Pool].owner() as link:
         await link.connection.execute("SET synchronous_commit = off")
         await make_past_days(link.connection, today.date())
         for number, organisation in enumerate([*made[: OTHERS // 2], large, *made[OTHERS // 2 :]]):
@@ -66,8 +69,8 @@ async def prepare(parts: Stack, rows: int) -> Large:
                 )
         await link.connection.execute("VACUUM ANALYZE")
     tenant = Tenant(large.id, True)
-    async with parts.container.uow().begin(tenant, CALL) as tx:
-        _, secret = await parts.container.access().issue_key(tx, KeyRequest("bench"))
+    async with parts.container[UnitOfWork].begin(tenant, CALL) as tx:
+        _, secret = await parts.container[AccessService].issue_key(tx, KeyRequest("bench"))
     return Large(tenant, secret, rows, today)
 
 
@@ -277,5 +280,5 @@ def _text(value: Any) -> str:
 
 async def list_figures(parts: Stack, base: str, large: Large) -> None:
     """Every figure of the lists."""
-    async with parts.container.pool().owner() as link:
-        await Pages(base, large, Cursors(parts.container.keys().cursors), link.connection).all()
+    async with parts.container[Pool].owner() as link:
+        await Pages(base, large, Cursors(parts.container[WorkingKeys].cursors), link.connection).all()

@@ -19,13 +19,15 @@ import dkim
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 
+from adapters.postgres.nodes.pool import Pool
 from benchmarks.nameserver import nameserver
 from benchmarks.stack import CALL, Stack, cpu_seconds, stack
-from domain.access.usecases import KeyRequest
+from domain.access.usecases import AccessService, KeyRequest
 from domain.kernel.resource import changed
 from domain.kernel.tenancy import Tenant
 from domain.orgs.model import Organisation
 from domain.sources.ports import SourceStore
+from ports.unit_of_work import UnitOfWork
 
 SENDER = "feeds@vendor.example"
 MAIL_PORT = 18925
@@ -133,7 +135,7 @@ async def _addresses(parts: Stack, organisation: Organisation, count: int) -> li
     for number in range(count):
         source = await parts.source(organisation, kind="mail", inbound={"senders": ["vendor.example"]})
         address = f"{number:020d}@in.joinery.example"
-        async with parts.container.uow().begin(Tenant(organisation.id, True), CALL) as tx:
+        async with parts.container[UnitOfWork].begin(Tenant(organisation.id, True), CALL) as tx:
             await tx[SourceStore].save(changed(source, tx.now, inbound_address=address))
         found.append(address)
     return found
@@ -142,8 +144,8 @@ async def _addresses(parts: Stack, organisation: Organisation, count: int) -> li
 async def _measure(parts: Stack, options: argparse.Namespace, signer: Signer, resolver: int) -> None:
     organisation = await parts.organisation()
     addresses = await _addresses(parts, organisation, options.sources)
-    async with parts.container.uow().begin(Tenant(organisation.id, True), CALL) as tx:
-        key = (await parts.container.access().issue_key(tx, KeyRequest("bench")))[1]
+    async with parts.container[UnitOfWork].begin(Tenant(organisation.id, True), CALL) as tx:
+        key = (await parts.container[AccessService].issue_key(tx, KeyRequest("bench")))[1]
     extra = {
         "JOINERY_MAIL_PORT": str(MAIL_PORT), "JOINERY_MAIL_RESOLVER": f"127.0.0.1:{resolver}",
         "JOINERY_MAIL_EACH_MINUTE": "100000", "JOINERY_MAIL_CONNECTIONS_EACH": "64",
@@ -165,7 +167,7 @@ async def _measure(parts: Stack, options: argparse.Namespace, signer: Signer, re
         print(f"taken {len(made) - len(sent.refused)} in {took:.1f} s: {len(made) / took:.1f} a second, "
               f"{used / len(made) * 1000:.1f} ms of CPU each; refused {len(sent.refused)} {sent.refused[:1]}")  # fmt: skip
         await _flat_out(options, addresses, signer, mail.pid)
-        async with parts.container.pool().owner() as link:
+        async with parts.container[Pool].owner() as link:
             noted = await (await link.connection.execute(_NOTED)).fetchone()
         print(f"noted {noted[0]} accepted messages, {noted[1]} runs" if noted else "noted nothing")
     finally:

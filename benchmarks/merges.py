@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
+from adapters.postgres.nodes.pool import Pool
 from benchmarks.ingest import line
 from benchmarks.stack import CALL, Stack, stack
 from domain.catalogue.batch import SLOTS, Batch, KeyRange
@@ -30,6 +31,8 @@ from domain.matching.ports import MergeStore
 from domain.matching.usecases.merging import Merging
 from domain.matching.usecases.pair_updates import PairUpdater
 from domain.sources.model import Source
+from ports.clock import Clock
+from ports.unit_of_work import UnitOfWork
 
 SHARE = 0.3
 BATCH = 1_000
@@ -40,12 +43,12 @@ async def shop(parts: Stack, name: str, products: int, further: int) -> tuple[Te
     organisation = await parts.organisation(name)
     tenant = Tenant(organisation.id, True)
     first, second = [await parts.source(organisation) for _ in range(2)]
-    now = parts.container.clock().now()
+    now = parts.container[Clock].now()
     mine = [_product(first, number, now) for number in range(products)]
     theirs = [_product(second, number, now) for number in range(further)]
     for source, made in ((first, mine), (second, theirs)):
         for begin in range(0, len(made), BATCH):
-            async with parts.container.uow().begin(tenant, CALL) as tx:
+            async with parts.container[UnitOfWork].begin(tenant, CALL) as tx:
                 part = made[begin : begin + BATCH]
                 batch = Batch(new_products=part, touched={one.id: one for one in part})
                 batch.new_variants = [one for product in part for one in product.variants]
@@ -99,7 +102,7 @@ async def merged(parts: Stack, tenant: Tenant, pairs: Sequence[ScoredPair]) -> f
     began = time.perf_counter()
     for begin in range(0, len(pairs), BATCH):
         part = pairs[begin : begin + BATCH]
-        async with parts.container.uow().begin(tenant, CALL) as tx:
+        async with parts.container[UnitOfWork].begin(tenant, CALL) as tx:
             await PairUpdater().offer(tx, [pair.left for pair in part], part)
     return time.perf_counter() - began
 
@@ -109,7 +112,7 @@ async def page(parts: Stack, tenant: Tenant, keys: list[str | None]) -> list[flo
     taken = []
     for key in keys:
         began = time.perf_counter()
-        async with parts.container.uow().read(tenant) as tx:
+        async with parts.container[UnitOfWork].read(tenant) as tx:
             found = await tx[CatalogueStore].products(ProductFilter(), PageRequest(20, key))
         taken.append((time.perf_counter() - began) * 1e6)
         assert len(found.items) == 20
@@ -124,7 +127,7 @@ async def measure(products: int) -> None:
         pairs = [_certain(mine[len(mine) // len(theirs) * number], other) for number, other in enumerate(theirs)]
         seconds = await merged(parts, tenant, pairs)
         line("pairs merged by rules a second", f"{len(pairs) / seconds:,.0f} ({len(pairs):,} in {seconds:.1f} s)")
-        async with parts.container.pool().owner() as link:
+        async with parts.container[Pool].owner() as link:
             await link.connection.execute("VACUUM ANALYZE")
         keys = {of.org: [one.id for one in made[40 :: len(made) // 200]] for of, made in ((plain, own), (tenant, mine))}
         found: dict[str, list[float]] = {plain.org: [], tenant.org: []}
@@ -138,11 +141,11 @@ async def measure(products: int) -> None:
             f"a page of 20, {SHARE:.0%} merged",
             f"{with_:.0f} us, x {statistics.median(ratios):.3f} ({min(ratios):.2f} to {max(ratios):.2f})",
         )
-        async with parts.container.uow().read(tenant) as tx:
+        async with parts.container[UnitOfWork].read(tenant) as tx:
             some = (await tx[MergeStore].matching(MergeFilter(kind="variant"), PageRequest(50))).items
         began = time.perf_counter()
         for merge in some:
-            async with parts.container.uow().begin(tenant, CALL) as tx:
+            async with parts.container[UnitOfWork].begin(tenant, CALL) as tx:
                 await Merging().undo(tx, merge.id)
         line("an undo", f"{(time.perf_counter() - began) / len(some) * 1e3:.1f} ms")
 

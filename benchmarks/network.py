@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from adapters.postgres.nodes.pool import Pool
 from benchmarks.holding import hold_figures
 from benchmarks.ingest import line
 from benchmarks.load import Figures, load
@@ -21,10 +22,12 @@ from benchmarks.vendors import Shop, publish, published, shop, vendors
 from benchmarks.webhooks import VERSION, quantile
 from benchmarks.write import ready
 from domain.changes.model import network_of
-from domain.changes.ports import Published
+from domain.changes.ports import EventRendering, NetworkLog, Published
 from domain.events.model import LoggedEvent, LogPosition
 from domain.kernel.tenancy import Tenant
 from entrypoints.areas import webhooks
+from ports.clock import Clock
+from ports.unit_of_work import UnitOfWork
 
 PORT = 18_988
 PUBLISHERS, AT_A_TIME = 100, 4
@@ -99,9 +102,9 @@ async def lag_figures(parts: Stack, receiver: Receiving, rate: float, seconds: f
 
 
 async def _endpoint(parts: Stack, reader: Shop, receiver: Receiving) -> None:
-    service = webhooks.service(parts.container.assembled())
+    service = parts.container.call(webhooks.service)
     given = {"url": receiver.url("/shop"), "event_types": ("*",)}
-    async with parts.container.uow().begin(reader.tenant, CALL) as tx:
+    async with parts.container[UnitOfWork].begin(reader.tenant, CALL) as tx:
         _, secret = await service.create_with_secret(tx, given, VERSION)
     receiver.trust({"/shop": [secret]})
 
@@ -139,7 +142,7 @@ async def _drained(stream: TimedStream, receiver: Receiving, count: int, within:
 
 
 async def _tell_lag(parts: Stack, stream: TimedStream, receiver: Receiving, ids: frozenset[str]) -> None:
-    async with parts.container.pool().owner() as link:
+    async with parts.container[Pool].owner() as link:
         cursor = await link.connection.execute(COMMITS)
         rows = await cursor.fetchall()
     committed = {str(row[0]): float(row[3]) for row in rows}
@@ -168,7 +171,7 @@ async def page_figures(parts: Stack, rounds: int, seconds: float) -> None:
     few, again = await shop(parts, "Few", live[:FEW]), await shop(parts, "As few", live[:FEW])
     many = await shop(parts, "Many", live)
     few_of_all, all_of_all = await shop(parts, "Few of all", sandbox[:FEW]), await shop(parts, "All", sandbox)
-    async with parts.container.pool().owner() as link:
+    async with parts.container[Pool].owner() as link:
         await link.connection.execute("VACUUM ANALYZE")
     api = parts.process("api")
     pids = {"app": api.pid, "pg": parts.postgres}
@@ -186,8 +189,8 @@ async def page_figures(parts: Stack, rounds: int, seconds: float) -> None:
 
 async def _fill(parts: Stack, licensors: Sequence[Publisher]) -> None:
     """The network's log as the relay would have filled it, without the vendors' own."""
-    rendering, network = parts.container.assembled().event_rendering, parts.container.network_log()
-    each, now = EVENTS // len(licensors), parts.container.clock().now()
+    rendering, network = parts.container[EventRendering], parts.container[NetworkLog]
+    each, now = EVENTS // len(licensors), parts.container[Clock].now()
     waiting: list[Published] = []
     for licensor in licensors:
         events = [

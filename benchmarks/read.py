@@ -14,12 +14,14 @@ from urllib.parse import urlencode
 
 import aiohttp
 
+from adapters.postgres.nodes.pool import Pool
 from benchmarks import feeds, lists
 from benchmarks.ingest import line
 from benchmarks.load import Figures, load
 from benchmarks.stack import CALL, Stack, stack
-from domain.access.usecases import KeyRequest
+from domain.access.usecases import AccessService, KeyRequest
 from domain.kernel.tenancy import Tenant
+from ports.unit_of_work import UnitOfWork
 
 OURS, BARE = 18_991, 18_992
 CLONED = ("products", "product_terms", "product_documents", "variants", "offers")
@@ -39,15 +41,15 @@ async def prepare(parts: Stack, products: int) -> tuple[Tenant, str]:
         assert run.status == "succeeded", run.error
     for number in range(4):
         other = await parts.organisation(f"Other {number}")
-        async with parts.container.pool().owner() as link:
+        async with parts.container[Pool].owner() as link:
             for table in CLONED:
                 columns = await _columns(link, table)
                 sql = f"INSERT INTO {table} (org, {columns}) SELECT '{other.id}', {columns} FROM {table} WHERE org = '{tenant.org}'"
                 await link.connection.execute(sql.encode())
-    async with parts.container.pool().owner() as link:
+    async with parts.container[Pool].owner() as link:
         await link.connection.execute("VACUUM ANALYZE")
-    async with parts.container.uow().begin(tenant, CALL) as tx:
-        _, secret = await parts.container.access().issue_key(tx, KeyRequest("bench"))
+    async with parts.container[UnitOfWork].begin(tenant, CALL) as tx:
+        _, secret = await parts.container[AccessService].issue_key(tx, KeyRequest("bench"))
     return tenant, secret
 
 

@@ -4,12 +4,15 @@ import statistics
 import time
 from collections.abc import Collection, Sequence
 
+from adapters.postgres.nodes.pool import Pool
 from benchmarks.ingest import line
 from benchmarks.publishing import Publisher
 from benchmarks.stack import Stack, cpu_seconds
 from benchmarks.vendors import publish, vendors
+from domain.changes.ports import NetworkLog
 from domain.changes.usecases.network import AT_ONCE, NetworkRelay
 from domain.kernel.tenancy import Tenant
+from ports.signals import Signals
 
 SHAPES = ((1, 1), (20, 1), (20, 25), (1, AT_ONCE), (AT_ONCE, 1))
 """Vendors that have something new, and events of each: one transaction's worth at most."""
@@ -24,7 +27,7 @@ SELECT org, true, 1, 1, true FROM unnest(%s::text[]) AS made (org)
 async def relay_figures(parts: Stack, rounds: int) -> None:
     """Milliseconds of one look, which reads each vendor's log and commits once, and what they come to for each part."""
     licensors = await vendors(parts, AT_ONCE)
-    relay = NetworkRelay(parts.container.network_log(), parts.container.assembled().signals)
+    relay = NetworkRelay(parts.container[NetworkLog], parts.container[Signals])
     best: dict[tuple[int, int], float] = {}
     for count, each in SHAPES:
         asked = licensors[:count]
@@ -54,7 +57,7 @@ async def _new(parts: Stack, relay: NetworkRelay, licensors: Sequence[Publisher]
 
 
 async def _looked(parts: Stack, relay: NetworkRelay, among: Collection[Tenant] | None) -> float:
-    network = parts.container.network_log()
+    network = parts.container[NetworkLog]
     began = time.perf_counter()
     await relay.relay(await network.publishers(among))
     return time.perf_counter() - began
@@ -63,7 +66,7 @@ async def _looked(parts: Stack, relay: NetworkRelay, among: Collection[Tenant] |
 async def _sweeps(parts: Stack, relay: NetworkRelay, licensors: Sequence[Publisher]) -> None:
     """All publishers' logs: the first time, as after a start, and again when nothing is new."""
     others = await vendors(parts, OTHERS)
-    async with parts.container.pool().owner() as link:
+    async with parts.container[Pool].owner() as link:
         await link.connection.execute(SILENT, [[one.tenant.org for one in others]])
         await link.connection.execute("VACUUM ANALYZE event_logs")
     first = await _looked(parts, relay, None)

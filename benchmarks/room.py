@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from adapters.postgres.nodes.pool import Pool
 from benchmarks.stack import Stack
 from benchmarks.start import line
 
@@ -15,7 +16,7 @@ FROM (SELECT relid AS part FROM pg_partition_tree(%s::regclass) UNION SELECT %s:
 async def room_figures(parts: Stack) -> None:
     """Bytes a row of each table that holds a catalogue, and of all of them together for each offer."""
     total = without = 0.0
-    async with parts.container.pool().owner() as link:
+    async with parts.container[Pool].owner() as link:
         await link.connection.execute("VACUUM ANALYZE")
         offers = 0
         for table in ALONE:

@@ -13,6 +13,7 @@ from collections.abc import Awaitable, Callable
 from adapters.argon2.passwords import Argon2Passwords
 from adapters.memory.limits import MemoryLimits
 from domain.kernel.errors import DomainError
+from domain.people.usecases.accounts import Accounts
 from domain.people.usecases.sessions import Visitor
 from tests.http.fakes import World, running
 
@@ -50,7 +51,7 @@ async def signing_in(world: World, number: int, told: list[str]) -> None:
         turn += 1
         visitor, email = Visitor(f"10.{number}.{turn // 250}.{turn % 250}"), f"{number}.{turn}@fjord.example"
         try:
-            await world.dependencies.accounts.sign_in.by_password(email, "guess", visitor, "")
+            await world.dependencies[Accounts].sign_in.by_password(email, "guess", visitor, "")
         except DomainError as error:
             told.append(type(error).__name__)
             await asyncio.sleep(0.1 if error.code == "overloaded" else 0)

@@ -12,20 +12,26 @@ from pathlib import Path
 from typing import Any
 
 from adapters.postgres.migrate import migrate
+from adapters.postgres.nodes.pool import Pool
 from domain.catalogue.model import LicenceBasis
 from domain.jobs.ports import JobStore
 from domain.kernel.ids import new_id
 from domain.kernel.tenancy import Actor, AuditContext, Tenant
 from domain.orgs.model import Organisation
+from domain.orgs.ports import OrgRegistry
 from domain.runs.model import Run, RunTrigger, UploadInput
 from domain.runs.ports import RunStore
 from domain.runs.queueing import execution, queued
 from domain.sources.model import Schedule, Source, SourceKind, SourceStatus
 from domain.sources.ports import SourceStore
 from domain.uploads.model import Upload, UploadStatus
-from entrypoints.container import Container, opened
+from entrypoints.container import opened
+from entrypoints.dependencies import Dependencies
 from entrypoints.settings import Settings, from_environment
 from entrypoints.up.servers import Postgres
+from ports.clock import Clock
+from ports.objects import Objects
+from ports.unit_of_work import UnitOfWork
 
 CALL = AuditContext(Actor("service", "benchmark"), "benchmark")
 
@@ -36,16 +42,16 @@ class Stack:
 
     env: dict[str, str]
     settings: Settings
-    container: Container
+    container: Dependencies
     postgres: int
 
     async def organisation(self, name: str = "Bench", plan: str = "max") -> Organisation:
         """A new organisation."""
-        registry = self.container.registry()
+        registry = self.container[OrgRegistry]
         found = await registry.plan(plan)
         assert found is not None
         made = Organisation(
-            new_id("org"), name, "retailer", found, None, (new_id("cat"), new_id("cat")), self.container.clock().now()
+            new_id("org"), name, "retailer", found, None, (new_id("cat"), new_id("cat")), self.container[Clock].now()
         )
         await registry.create(made)
         return made
@@ -54,21 +60,21 @@ class Stack:
         self, organisation: Organisation, connector: str = "csv", kind: str = "file", **config: Any
     ) -> Source:
         """A source of that organisation's live data."""
-        now = self.container.clock().now()
+        now = self.container[Clock].now()
         source = Source(
             id=new_id("src"), catalogue=organisation.catalogue(True), name="bench", kind=SourceKind(kind), connector=connector,
             config={"currency": "usd", **config}, schedule=Schedule(), status=SourceStatus.ACTIVE, licence_basis=LicenceBasis.OWN_DATA,
             first_party=False, has_credentials=False, version=1, created_at=now, updated_at=now,
         )  # fmt: skip
-        async with self.container.uow().begin(Tenant(organisation.id, True), CALL) as tx:
+        async with self.container[UnitOfWork].begin(Tenant(organisation.id, True), CALL) as tx:
             await tx[SourceStore].add(source)
         return source
 
     async def start(self, tenant: Tenant, source: Source, path: Path) -> str:
         """Hand a file in, as a completed upload does; answers its run."""
-        now, upload_id = self.container.clock().now(), new_id("upl")
+        now, upload_id = self.container[Clock].now(), new_id("upl")
         key = f"uploads/{tenant.org}/{upload_id}"
-        await self.container.objects().put_file(key, path)
+        await self.container[Objects].put_file(key, path)
         run = queued(source.id, RunTrigger.UPLOAD, now, input=UploadInput(upload_id, key))
         upload = Upload(
             upload_id,
@@ -83,7 +89,7 @@ class Stack:
             run.id,
             now,
         )
-        async with self.container.uow().begin(tenant, CALL) as tx:
+        async with self.container[UnitOfWork].begin(tenant, CALL) as tx:
             await tx.store(Upload).add(upload)
             await tx[RunStore].add(run)
             await tx[JobStore].add(execution(run, tenant))
@@ -92,7 +98,7 @@ class Stack:
     async def ended(self, tenant: Tenant, run_id: str) -> Run:
         """Wait for the run to end."""
         while True:
-            async with self.container.uow().read(tenant) as tx:
+            async with self.container[UnitOfWork].read(tenant) as tx:
                 run = await tx[RunStore].get(run_id)
             if run is not None and run.finished_at is not None:
                 return run
@@ -104,7 +110,7 @@ class Stack:
 
     async def value(self, sql: str) -> Any:
         """One value, as superuser (across tenants)."""
-        async with self.container.pool().coordinator() as link:
+        async with self.container[Pool].coordinator() as link:
             cursor = await link.connection.execute(sql.encode())
             row = await cursor.fetchone()
         return row[0] if row else None

@@ -7,6 +7,7 @@ import time
 from collections.abc import Collection
 from unittest.mock import patch
 
+from adapters.postgres.locks import PostgresShards
 from adapters.postgres.webhook_deliveries import _Outcomes
 from benchmarks.ingest import line
 from benchmarks.stack import CALL, Stack, stack
@@ -25,13 +26,15 @@ from domain.webhooks.model import (
     SealedSecrets,
 )
 from domain.webhooks.ports import DeliveryLog, Progress, WebhookStore
+from ports.clock import Clock
+from ports.unit_of_work import UnitOfWork
 
 BATCH = 200
 """Deliveries of one transaction: what a worker under load records at once."""
 
 
 def _delivery(parts: Stack, endpoint: str, position: int) -> Delivery:
-    now = parts.container.clock().now()
+    now = parts.container[Clock].now()
     attempt = Attempt(now, AttemptStatus.SUCCEEDED, 12, response_status=200)
     return Delivery(
         new_id("dlv"), endpoint, new_id("evt"), "offer.changed", new_id("ofr"), (position,), DeliveryStatus.SUCCEEDED, now,
@@ -48,7 +51,7 @@ async def _recorded(log: DeliveryLog, tenant: Tenant, deliveries: list[Delivery]
 
 async def deliveries(parts: Stack, tenant: Tenant, rounds: int) -> None:
     """Recording batches with counting and without, in turns."""
-    now = parts.container.clock().now()
+    now = parts.container[Clock].now()
     endpoint = Endpoint(
         id=new_id("whe"),
         url="https://bench.example/",
@@ -58,10 +61,10 @@ async def deliveries(parts: Stack, tenant: Tenant, rounds: int) -> None:
         created_at=now,
         updated_at=now,
     )
-    async with parts.container.uow().begin(tenant, CALL) as tx:
+    async with parts.container[UnitOfWork].begin(tenant, CALL) as tx:
         await tx[WebhookStore].add(endpoint, SealedSecrets(b"sealed"), FeedPosition())
-    await parts.container.shards().rebalance()
-    log, position = parts.container.delivery_log(), 0
+    await parts.container[PostgresShards].rebalance()
+    log, position = parts.container[DeliveryLog], 0
     found: dict[bool, list[float]] = {True: [], False: []}
 
     def nothing(_: _Outcomes, __: Collection[str]) -> list[str]:
@@ -80,7 +83,7 @@ async def deliveries(parts: Stack, tenant: Tenant, rounds: int) -> None:
         f"recording a delivery, {BATCH} at once",
         f"{counted:7.1f} µs counted, {bare:7.1f} µs not: {counted - bare:+.1f} µs",
     )
-    async with parts.container.uow().read(tenant) as tx:
+    async with parts.container[UnitOfWork].read(tenant) as tx:
         used = await tx[UsageMeters].used(month_of(now.date()))
     line("deliveries counted", f"{used['deliveries']:,} of {rounds * BATCH:,}")
 
@@ -90,10 +93,10 @@ async def runs(parts: Stack, tenant: Tenant, rounds: int) -> None:
     reserved, counted = [], []
     for number in range(rounds):
         begun = time.perf_counter()
-        async with parts.container.uow().begin(tenant, CALL) as tx:
+        async with parts.container[UnitOfWork].begin(tenant, CALL) as tx:
             await quota.reserve(tx, RECORDS, 20_000, f"run_{number}")
         reserved.append(time.perf_counter() - begun)
-        async with parts.container.uow().begin(tenant, CALL) as tx:
+        async with parts.container[UnitOfWork].begin(tenant, CALL) as tx:
             begun = time.perf_counter()
             await tx[UsageMeters].count(RECORDS, 20_000, f"run_{number}")
             counted.append(time.perf_counter() - begun)

@@ -3,13 +3,15 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from adapters.postgres.nodes.pool import Pool
 from benchmarks.publishing import Publisher
 from benchmarks.stack import CALL, Stack
-from domain.access.usecases import KeyRequest
+from domain.access.usecases import AccessService, KeyRequest
 from domain.events.model import Event
 from domain.events.ports import EventLog
 from domain.kernel.ids import new_id
 from domain.kernel.tenancy import Tenant
+from ports.unit_of_work import UnitOfWork
 
 SUBJECTS = 5
 MAKE = """
@@ -34,7 +36,7 @@ class Shop:
 async def vendors(parts: Stack, count: int, livemode: bool = True) -> list[Publisher]:
     """New organisations, each with a few offers; they are made in one go, for there may be ten thousand."""
     made = [(new_id("org"), new_id("cat"), new_id("cat")) for _ in range(count)]
-    async with parts.container.pool().owner() as link:
+    async with parts.container[Pool].owner() as link:
         await link.connection.execute(MAKE, [list(column) for column in zip(*made, strict=True)])
     return [
         Publisher(
@@ -51,10 +53,10 @@ async def shop(parts: Stack, name: str, licensors: Sequence[Publisher]) -> Shop:
     organisation = await parts.organisation(name)
     tenant = Tenant(organisation.id, licensors[0].tenant.livemode)
     columns = [one.tenant.org for one in licensors], [one.catalogue for one in licensors]
-    async with parts.container.pool().owner() as link:
+    async with parts.container[Pool].owner() as link:
         await link.connection.execute(GRANT, [tenant.livemode, tenant.org, *columns])
-    async with parts.container.uow().begin(tenant, CALL) as tx:
-        _, secret = await parts.container.access().issue_key(tx, KeyRequest("bench"))
+    async with parts.container[UnitOfWork].begin(tenant, CALL) as tx:
+        _, secret = await parts.container[AccessService].issue_key(tx, KeyRequest("bench"))
     return Shop(tenant, secret)
 
 
@@ -69,6 +71,6 @@ def published(publisher: Publisher, count: int) -> list[Event]:
 async def publish(parts: Stack, publisher: Publisher, count: int) -> list[str]:
     """Commit so many of them in one transaction; answers their ids."""
     events = published(publisher, count)
-    async with parts.container.uow().begin(publisher.tenant, CALL) as tx:
+    async with parts.container[UnitOfWork].begin(publisher.tenant, CALL) as tx:
         await tx[EventLog].append(events)
     return [event.id for event in events]

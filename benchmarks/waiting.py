@@ -9,8 +9,9 @@ from benchmarks.ingest import line
 from benchmarks.readers import LongPolls, Stream
 from benchmarks.stack import CALL, Stack
 from benchmarks.write import ready
-from domain.access.usecases import KeyRequest
+from domain.access.usecases import AccessService, KeyRequest
 from domain.kernel.tenancy import Tenant
+from ports.unit_of_work import UnitOfWork
 
 ORGANISATIONS = 20
 """So many, that the budgets of the plan `max` let all streams be opened at once."""
@@ -30,8 +31,8 @@ async def waiting_figures(parts: Stack, polls: int, streams: int, seconds: float
     secrets = []
     for number in range(ORGANISATIONS):
         organisation = await parts.organisation(f"Waiting {number}")
-        async with parts.container.uow().begin(Tenant(organisation.id, True), CALL) as tx:
-            secrets.append((await parts.container.access().issue_key(tx, KeyRequest("bench")))[1])
+        async with parts.container[UnitOfWork].begin(Tenant(organisation.id, True), CALL) as tx:
+            secrets.append((await parts.container[AccessService].issue_key(tx, KeyRequest("bench")))[1])
     api = parts.process("api")
     base = f"http://127.0.0.1:{parts.settings.port}"
     try:

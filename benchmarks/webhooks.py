@@ -20,6 +20,7 @@ from domain.kernel.tenancy import Tenant
 from domain.webhooks.model import EndpointStatus, Filters
 from domain.webhooks.usecases.service import WebhookService
 from entrypoints.areas import webhooks
+from ports.unit_of_work import UnitOfWork
 
 ORGANISATIONS, EACH = 20, 5
 PARTS = ("idle", "rate", "latency", "bad")
@@ -51,7 +52,7 @@ class Bench:
     @property
     def service(self) -> WebhookService:
         """The use cases of endpoints."""
-        return webhooks.service(self.parts.container.assembled())
+        return self.parts.container.call(webhooks.service)
 
     async def open(self, urls: dict[int, str] | None = None) -> None:
         """A hundred new endpoints in place of those before; `urls` are those of some, by number, that misbehave."""
@@ -72,7 +73,7 @@ class Bench:
             "event_types": ("*",),
             "filters": Filters(catalogues=(catalogue,)),
         }
-        async with self.parts.container.uow().begin(tenant, CALL) as tx:
+        async with self.parts.container[UnitOfWork].begin(tenant, CALL) as tx:
             endpoint, secret = await self.service.create_with_secret(tx, given, VERSION)
         self.receiver.trust({path: [secret]})
         self.shops.append(Shop(path, endpoint.id, Publisher(tenant, catalogue)))
@@ -80,13 +81,13 @@ class Bench:
 
     async def _disable(self) -> None:
         for shop in self.shops:
-            async with self.parts.container.uow().begin(shop.publisher.tenant, CALL) as tx:
+            async with self.parts.container[UnitOfWork].begin(shop.publisher.tenant, CALL) as tx:
                 await self.service.update(tx, shop.id, {"status": EndpointStatus.DISABLED}, None)
 
     async def publish(self, shop: Shop, count: int) -> None:
         """So many events that the shop wants, in one transaction."""
         events = shop.publisher.next(count)
-        async with self.parts.container.uow().begin(shop.publisher.tenant, CALL) as tx:
+        async with self.parts.container[UnitOfWork].begin(shop.publisher.tenant, CALL) as tx:
             await tx[EventLog].append(events)
         now = time.time()
         self.published.update((event.id, now) for event in events)

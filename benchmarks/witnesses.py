@@ -7,18 +7,22 @@ import random
 from collections.abc import Mapping
 from multiprocessing.connection import Connection
 
+from adapters.postgres.nodes.pool import Pool
 from benchmarks.append import WRITERS
 from benchmarks.ingest import line
 from benchmarks.publishing import Publisher
 from benchmarks.readers import LongPolls, Seen, Stream, judged
 from benchmarks.stack import CALL, Stack
 from benchmarks.write import ready
-from domain.access.usecases import KeyRequest
+from domain.access.usecases import AccessService, KeyRequest
 from domain.changes.model import ALL, BEGINNING, View
+from domain.changes.ports import EventReader
 from domain.events.ports import EventLog
 from domain.kernel.tenancy import Tenant
-from entrypoints.container import Container, opened
+from entrypoints.container import opened
+from entrypoints.dependencies import Dependencies
 from entrypoints.settings import from_environment
+from ports.unit_of_work import UnitOfWork
 
 SUBJECTS = 40
 """Of each writer: few, so that each changes often."""
@@ -29,7 +33,9 @@ class _Regret(Exception):
     """A transaction that is rolled back."""
 
 
-async def _write(container: Container, publisher: Publisher, rate: float, seconds: float, dice: random.Random) -> int:
+async def _write(
+    container: Dependencies, publisher: Publisher, rate: float, seconds: float, dice: random.Random
+) -> int:
     """Append some `rate` events a second: one in five commits late, one in ten not at all; answers how many did."""
     committed, loop = 0, asyncio.get_running_loop()
     started = loop.time()
@@ -37,7 +43,7 @@ async def _write(container: Container, publisher: Publisher, rate: float, second
         await asyncio.sleep(max(0.0, committed / rate - elapsed))
         events = publisher.next(dice.choice((1, 3, 10, 100)))
         try:
-            async with container.uow().begin(publisher.tenant, CALL) as tx:
+            async with container[UnitOfWork].begin(publisher.tenant, CALL) as tx:
                 await tx[EventLog].append(events)
                 if dice.random() < 0.2:
                     await asyncio.sleep(dice.random() * 0.3)
@@ -62,9 +68,9 @@ def _writer(
     asyncio.run(run())
 
 
-async def _by_bounds(container: Container, tenant: Tenant, found: list[Seen]) -> None:
+async def _by_bounds(container: Dependencies, tenant: Tenant, found: list[Seen]) -> None:
     """Page after page up to the log's end, until cancelled."""
-    reader, after = container.events(), BEGINNING
+    reader, after = container[EventReader], BEGINNING
     while True:
         end = (await reader.bounds([tenant]))[tenant].end
         page = await reader.page(View.own(tenant), after, end, PAGE, ALL)
@@ -78,8 +84,8 @@ async def witness_figures(parts: Stack, seconds: float, rate: float) -> None:
     """What each reader saw, beside what the table holds in the end."""
     organisation = await parts.organisation("Followed")
     tenant, catalogue = Tenant(organisation.id, True), organisation.catalogue(True)
-    async with parts.container.uow().begin(tenant, CALL) as tx:
-        _, secret = await parts.container.access().issue_key(tx, KeyRequest("bench"))
+    async with parts.container[UnitOfWork].begin(tenant, CALL) as tx:
+        _, secret = await parts.container[AccessService].issue_key(tx, KeyRequest("bench"))
     api = parts.process("api")
     try:
         await ready(parts.settings.port)
@@ -123,7 +129,7 @@ async def _written(env: Mapping[str, str], publisher: tuple[Tenant, str], rate: 
 
 
 async def _table(parts: Stack, tenant: Tenant) -> list[Seen]:
-    async with parts.container.pool().tenant(tenant) as link:
+    async with parts.container[Pool].tenant(tenant) as link:
         cursor = await link.connection.execute(
             "SELECT id, subject, version FROM events WHERE org = %s AND livemode ORDER BY position", (tenant.org,)
         )

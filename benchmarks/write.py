@@ -16,11 +16,12 @@ import aiohttp
 
 from benchmarks.load import load
 from benchmarks.stack import CALL, Stack, stack
-from domain.access.usecases import KeyRequest
+from domain.access.usecases import AccessService, KeyRequest
 from domain.kernel.tenancy import Tenant
 from entrypoints.api.app import create_app
 from entrypoints.http.exchange import from_scope
 from entrypoints.http.pipeline import Pipeline
+from ports.unit_of_work import UnitOfWork
 
 PORT = 18_995
 ORGANISATIONS = 4
@@ -82,8 +83,8 @@ async def targets_of(parts: Stack) -> list[Target]:
     for number in range(ORGANISATIONS):
         organisation = await parts.organisation(f"Writer {number}")
         source = await parts.source(organisation, connector="push", kind="push")
-        async with parts.container.uow().begin(Tenant(organisation.id, True), CALL) as tx:
-            _, secret = await parts.container.access().issue_key(tx, KeyRequest("bench"))
+        async with parts.container[UnitOfWork].begin(Tenant(organisation.id, True), CALL) as tx:
+            _, secret = await parts.container[AccessService].issue_key(tx, KeyRequest("bench"))
         made.append(Target(source.id, secret))
     return made
 
@@ -178,7 +179,7 @@ class TimedUnits:
 
 async def inside(parts: Stack, targets: Sequence[Target], method: str) -> None:
     """The share of each step, measured in this process one request after the other."""
-    app = create_app(parts.container.assembled())
+    app = create_app(parts.container)
     async with app.test_app():
         pipeline: Pipeline = app.asgi_app._pipeline  # type: ignore[attr-defined]
         for rounds, warm in ((60, True), (IN_PROCESS, False)):

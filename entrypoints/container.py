@@ -1,13 +1,11 @@
 """The composition root: which adapter stands behind which port, in one place, for every kind of process."""
 
 import logging
-from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import fields
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
-
-from dependency_injector.containers import DeclarativeContainer
-from dependency_injector.providers import Dependency, Dict, Object, Singleton
+from typing import Any
 
 from adapters.aesgcm.vault import AesGcmVault
 from adapters.argon2.passwords import Argon2Passwords
@@ -16,17 +14,15 @@ from adapters.dns.records import DnsRecords
 from adapters.files.workspaces import FileWorkspaces
 from adapters.http.client import GuardedClient
 from adapters.http.images import HttpImages
-from adapters.http.outbound import HttpOutbound
 from adapters.http.sender import HttpSender
 from adapters.http.web import HttpWeb
 from adapters.markup.documents import MarkupDocuments
-from adapters.oidc.provider import OidcProviders
 from adapters.pluggy.host import connect
 from adapters.postgres.event_reader import PostgresEventReader
 from adapters.postgres.events import PostgresNetworkLog
 from adapters.postgres.jobs import PostgresDispatch
 from adapters.postgres.locks import PostgresShards
-from adapters.postgres.maintenance import PostgresMaintenance, PostgresPurgeGuard, PostgresScheduleRepair
+from adapters.postgres.maintenance import PostgresMaintenance, PostgresPurgeGuard
 from adapters.postgres.matching import PostgresMatchBacklog
 from adapters.postgres.migrate import PostgresSchemaCheck
 from adapters.postgres.oauth import PostgresTokenStore
@@ -55,31 +51,66 @@ from adapters.postgres.storage import PostgresStorageUpkeep
 from adapters.postgres.unit_of_work import PostgresUnitOfWork
 from adapters.postgres.usage import PostgresUsageUpkeep
 from adapters.postgres.webhook_deliveries import PostgresDeliveryLog, PostgresDeliveryPlaces
+from adapters.processes.calls import ProcessCalls, ProcessImages
+from adapters.processes.feed_readers import ProcessFeedReaders
 from adapters.totp.one_time_codes import TotpCodes
 from adapters.webauthn.passkeys import WebauthnCeremonies
 from adapters.wire.catalogue import WireRendering
 from adapters.wire.codec import JsonCodec
-from adapters.wire.cursors import FeedCursors
 from adapters.wire.events import WireEventRendering
 from adapters.wire.webhooks import WirePayloadRendering
 from adapters.zxcvbn.guesses import ZxcvbnGuesses
-from domain.access.usecases import AccessService
-from domain.changes.usecases.tailing import LogTailer
+from connectors.sdk.context import HttpClient
+from domain.access.ports import Credentials
+from domain.catalogue.ports import Rendering
+from domain.changes.ports import EventReader, EventRendering, NetworkLog
+from domain.exports.ports import ExportUpkeep
+from domain.ingestion.ports import Connectors, FeedReaders
+from domain.jobs.ports import Dispatch
 from domain.kernel.clock import CLOCK
-from domain.outbox.usecases.outgoing_mail import OutgoingMail
-from domain.people.usecases.accounts import Technology, accounts_of
-from domain.people.usecases.sessions import LinkService, SessionService
+from domain.mail.ports import InboundAddresses
+from domain.matching.ports import MatchBacklog
+from domain.media.ports import ImageConverter, ImageFetcher
+from domain.oauth.ports import GrantRules, TokenStore
+from domain.orgs.ports import Memberships, OrgRegistry
+from domain.outbox.ports import Outbox
+from domain.people.ports import (
+    Ceremonies,
+    Factors,
+    OneTimeCodes,
+    OneTimeLinks,
+    Passkeys,
+    PasswordGuesses,
+    Passwords,
+    People,
+    Sessions,
+    SignInRules,
+)
+from domain.people.usecases.invitations import InvitationService
+from domain.people.usecases.notices import Notices
+from domain.people.usecases.passwords import PasswordService
+from domain.platform.ports import Incidents, Instances, OperatingFiguresReader, PlatformChecks, SchemaCheck, Workload
+from domain.probes.ports import Documents, Web
+from domain.request_logs.ports import RequestLogSink
 from domain.secrets.keys import WorkingKeys
+from domain.secrets.ports import KeyRings, SealedValues, Vault
 from domain.secrets.usecases.keyring import Keyring, SecretUnknown
-from domain.sso.usecases.proving import DomainProofs
+from domain.sources.ports import SourceSchedule
+from domain.sso.ports import NameRecords, SsoDirectory
 from domain.sso.usecases.rules import SsoRules
-from domain.sso.usecases.settings import SsoSettings
 from domain.sso.usecases.signing_in import SsoSignIn
+from domain.storage.ports import StorageUpkeep
+from domain.usage.ports import UsageUpkeep
 from domain.webhooks.model import SHARDS
-from domain.webhooks.usecases.payloads import ObjectsAsOf, Payloads
-from entrypoints.dependencies import Dependencies, Sso, callback_of
+from domain.webhooks.ports import DeliveryLog, DeliveryPlaces, PayloadRendering, Sender
+from entrypoints.dependencies import Dependencies
 from entrypoints.factories import (
+    Process,
+    access_of,
+    digest_of,
+    feed_cursors_of,
     feed_readers_of,
+    identity_providers_of,
     image_converter_of,
     limits_of,
     mailer_of,
@@ -90,163 +121,141 @@ from entrypoints.factories import (
     pool_of,
     product_version,
     readiness_of,
+    resealing_of,
     telemetry_of,
+    tracing_of,
     waiting_of,
 )
+from entrypoints.http.addresses import Proxies
 from entrypoints.operations.validation import SchemaFaults
 from entrypoints.settings import Settings
+from ports.clock import Clock
+from ports.codec import Codec
+from ports.maintenance import Maintenance
+from ports.parsing import ParserRunner
+from ports.schemas import Schemas
+from ports.signals import Signals
+from ports.telemetry import Telemetry
+from ports.unit_of_work import UnitOfWork
+from ports.workspaces import Workspaces
 
 LOG = logging.getLogger("joinery.secrets")
-
-
-class Container(DeclarativeContainer):
-    """Every provider is a synchronous singleton; what must be opened or closed is so by `opened`."""
-
-    settings = Dependency(instance_of=Settings)
-    process = Dependency(instance_of=str, default="command")
-    telemetry = Singleton(telemetry_of, settings, process)
-    tracing = Singleton(getattr, telemetry, "tracing", None)
-    clock = Object(CLOCK)
-    vault = Singleton(AesGcmVault, settings.provided.secret, settings.provided.former_secrets)
-    keys = Singleton(WorkingKeys, settings.provided.secrets)
-    pool = Singleton(pool_of, settings, vault)
-    schema = Singleton(PostgresSchemaCheck, pool)
-    key_rings = Singleton(PostgresKeyRings, pool)
-    keyring = Singleton(Keyring, key_rings, vault, keys, clock)
-    sealed_values = Singleton(PostgresSealedValues, pool)
-    rendering = Singleton(WireRendering, settings.provided.base_url)
-    codec = Singleton(JsonCodec)
-    event_rendering = Singleton(WireEventRendering)
-    uow = Singleton(PostgresUnitOfWork, pool, clock, rendering, event_rendering, tracing)
-    credentials = Singleton(PostgresCredentials, pool)
-    registry = Singleton(PostgresOrgRegistry, pool)
-    memberships = Singleton(PostgresMemberships, pool)
-    dispatch = Singleton(PostgresDispatch, pool)
-    inbound_addresses = Singleton(PostgresInboundAddresses, pool)
-    source_schedule = Singleton(PostgresSourceSchedule, pool)
-    request_logs = Singleton(PostgresRequestLogSink, pool)
-    match_backlog = Singleton(PostgresMatchBacklog, pool)
-    platform_checks = Singleton(PostgresPlatformChecks, pool)
-    incidents = Singleton(PostgresIncidents, pool)
-    instances = Singleton(PostgresInstances, pool)
-    purge_guard = Singleton(PostgresPurgeGuard, pool)
-    schedule_repair = Singleton(PostgresScheduleRepair, pool)
-    maintenance = Singleton(PostgresMaintenance, pool, purge_guard)
-    storage = Singleton(PostgresStorageUpkeep, pool)
-    usage = Singleton(PostgresUsageUpkeep, pool, clock)
-    workload = Singleton(PostgresWorkload, pool)
-    exports = Singleton(PostgresExportUpkeep, pool)
-    network_log = Singleton(PostgresNetworkLog, pool, clock)
-    events = Singleton(PostgresEventReader, pool)
-    signals = Singleton(PostgresSignals, pool)
-    tailer = Singleton(LogTailer, events, event_rendering, signals)
-    limits = Singleton(limits_of, settings)
-    objects = Singleton(objects_of, settings, keys)
-    http = Singleton(GuardedClient, allowed_hosts=settings.provided.allow_private_hosts, version=product_version())
-    connectors = Singleton(
-        connect, Singleton(Path, settings.provided.plugins_file), http, product_version=product_version()
-    )
-    feed_readers = Singleton(feed_readers_of, settings, codec)
-    parsers = Singleton(parsers_of, settings)
-    workspaces = Singleton(FileWorkspaces, settings.provided.work_dir)
-    feed_cursors = Singleton(FeedCursors, keys.provided.cursors)
-    image_fetcher = Singleton(HttpImages, http)
-    image_converter = Singleton(image_converter_of, settings)
-    schemas = Singleton(SchemaFaults)
-    model_client = Singleton(model_client_of, settings)
-    models = Singleton(models_of, settings, schemas, model_client)
-    sender = Singleton(HttpSender, allowed_hosts=settings.provided.allow_private_hosts)
-    shards = Singleton(PostgresShards, pool, SHARDS)
-    delivery_log = Singleton(PostgresDeliveryLog, pool, shards, clock)
-    delivery_places = Singleton(PostgresDeliveryPlaces, pool, SHARDS, clock)
-    payloads = Singleton(
-        Payloads,
-        codec,
-        Singleton(WirePayloadRendering),
-        Singleton(ObjectsAsOf, uow, events, codec),
-    )
-    people = Singleton(PostgresPeople, pool)
-    token_store = Singleton(PostgresTokenStore, pool)
-    session_store = Singleton(PostgresSessions, pool)
-    access = Singleton(AccessService, credentials, keys, Dict({b"p": session_store, b"a": token_store}))
-    grant_rules = Singleton(AuthlibRules, settings.provided.base_url, access.provided.digest)
-    sso_directory = Singleton(PostgresSsoDirectory, pool)
-    sso_rules = Singleton(SsoRules, uow, session_store)
-    sessions = Singleton(SessionService, session_store, memberships, access, clock, sso_rules)
-    identity_providers = Singleton(OidcProviders, Singleton(HttpOutbound, http, settings.provided.allow_private_hosts))
-    sso = Singleton(
-        Sso,
-        settings=Singleton(SsoSettings, vault),
-        proofs=Singleton(DomainProofs, Singleton(DnsRecords, settings.provided.resolver), sso_directory, clock),
-        rules=sso_rules,
-        providers=identity_providers,
-        sign_in=Singleton(
-            SsoSignIn, uow, sso_directory, people, identity_providers, vault, clock, Singleton(callback_of, settings)
-        ),
-    )
-    links = Singleton(LinkService, Singleton(PostgresOneTimeLinks, pool), access, clock)
-    mailer = Singleton(mailer_of, settings, clock)
-    outgoing_mail = Singleton(OutgoingMail, Singleton(PostgresOutbox, pool), vault, clock, mailer)
-    passwords = Singleton(Argon2Passwords)
-    guesses = Singleton(ZxcvbnGuesses)
-    accounts = Singleton(
-        accounts_of,
-        people,
-        Singleton(PostgresFactors, pool),
-        Singleton(PostgresPasskeys, pool),
-        sessions,
-        links,
-        access,
-        outgoing_mail,
-        Singleton(
-            Technology,
-            passwords=passwords,
-            guesses=guesses,
-            codes=Singleton(TotpCodes),
-            ceremonies=Singleton(WebauthnCeremonies, settings.provided.base_url),
-            limits=limits,
-            vault=vault,
-            clock=clock,
-            base_url=settings.provided.base_url,
-        ),
-    )
-    web = Singleton(HttpWeb, http)
-    documents = Singleton(MarkupDocuments, parsers)
-    figures = Singleton(PostgresOperatingFigures, pool)
-    metrics_export = Singleton(getattr, telemetry, "export", None)
-    waiting = Singleton(waiting_of, pool)
-    readiness = Singleton(readiness_of, pool, schema, keys)
-    assembled: Singleton[Dependencies]
-    """The providers of the same names as one value."""
-
-
-Container.assembled = Singleton(
-    Dependencies, **{one.name: Container.providers[one.name] for one in fields(Dependencies)}
+FUNCTIONS = (
+    access_of,
+    digest_of,
+    feed_cursors_of,
+    feed_readers_of,
+    identity_providers_of,
+    image_converter_of,
+    limits_of,
+    mailer_of,
+    model_client_of,
+    models_of,
+    objects_of,
+    parsers_of,
+    pool_of,
+    readiness_of,
+    resealing_of,
+    telemetry_of,
+    tracing_of,
+    waiting_of,
 )
+"""What makes the types that these are annotated to return."""
+
+
+def dependencies_of(settings: Settings, process: str = "command") -> Dependencies:
+    """The parts of a process, none of them made yet. `process` is what a collector knows it as."""
+    hosts, base_url = settings.allow_private_hosts, settings.base_url
+    makers: dict[Any, Callable[..., Any]] = {
+        AesGcmVault: partial(AesGcmVault, settings.secret, settings.former_secrets),
+        Ceremonies: partial(WebauthnCeremonies, base_url),
+        Codec: JsonCodec,
+        Connectors: partial(connect, Path(settings.plugins_file), product_version=product_version()),
+        Credentials: PostgresCredentials,
+        DeliveryLog: PostgresDeliveryLog,
+        DeliveryPlaces: partial(PostgresDeliveryPlaces, shards=SHARDS),
+        Dispatch: PostgresDispatch,
+        Documents: MarkupDocuments,
+        EventReader: PostgresEventReader,
+        EventRendering: WireEventRendering,
+        ExportUpkeep: PostgresExportUpkeep,
+        Factors: PostgresFactors,
+        FeedReaders: ProcessFeedReaders,
+        ParserRunner: ProcessCalls,
+        ImageConverter: ProcessImages,
+        FileWorkspaces: partial(FileWorkspaces, settings.work_dir),
+        GuardedClient: partial(GuardedClient, allowed_hosts=hosts, version=product_version()),
+        GrantRules: partial(AuthlibRules, base_url),
+        HttpClient: GuardedClient,
+        ImageFetcher: HttpImages,
+        InboundAddresses: PostgresInboundAddresses,
+        InvitationService: partial(InvitationService, base_url=base_url),
+        Incidents: PostgresIncidents,
+        Instances: PostgresInstances,
+        KeyRings: PostgresKeyRings,
+        Maintenance: PostgresMaintenance,
+        MatchBacklog: PostgresMatchBacklog,
+        Memberships: PostgresMemberships,
+        NameRecords: partial(DnsRecords, settings.resolver),
+        NetworkLog: PostgresNetworkLog,
+        Notices: partial(Notices, base_url=base_url),
+        OneTimeCodes: TotpCodes,
+        OneTimeLinks: PostgresOneTimeLinks,
+        OperatingFiguresReader: PostgresOperatingFigures,
+        OrgRegistry: PostgresOrgRegistry,
+        Outbox: PostgresOutbox,
+        Passkeys: PostgresPasskeys,
+        PasswordGuesses: ZxcvbnGuesses,
+        PasswordService: partial(PasswordService, base_url=base_url),
+        Passwords: Argon2Passwords,
+        PayloadRendering: WirePayloadRendering,
+        People: PostgresPeople,
+        PlatformChecks: PostgresPlatformChecks,
+        PostgresShards: partial(PostgresShards, shards=SHARDS),
+        PostgresPurgeGuard | None: PostgresPurgeGuard,
+        Rendering: partial(WireRendering, base_url),
+        Proxies: partial(Proxies, settings.trusted_proxies),
+        RequestLogSink: PostgresRequestLogSink,
+        SchemaCheck: PostgresSchemaCheck,
+        Schemas: SchemaFaults,
+        SealedValues: PostgresSealedValues,
+        Sender: partial(HttpSender, allowed_hosts=hosts),
+        Sessions: PostgresSessions,
+        SignInRules | None: SsoRules,
+        Signals: PostgresSignals,
+        SourceSchedule: PostgresSourceSchedule,
+        SsoDirectory: PostgresSsoDirectory,
+        SsoSignIn: partial(SsoSignIn, callback=f"{base_url}/console/sso/callback/"),
+        StorageUpkeep: PostgresStorageUpkeep,
+        TokenStore: PostgresTokenStore,
+        UnitOfWork: PostgresUnitOfWork,
+        UsageUpkeep: PostgresUsageUpkeep,
+        Vault: AesGcmVault,
+        Web: HttpWeb,
+        Workload: PostgresWorkload,
+        Workspaces: FileWorkspaces,
+        WorkingKeys: partial(WorkingKeys, settings.secrets),
+    }
+    found = Dependencies(makers, FUNCTIONS)
+    found[Settings], found[Process], found[Clock] = settings, process, CLOCK
+    return found
 
 
 @asynccontextmanager
-async def opened(settings: Settings, process: str = "command") -> AsyncIterator[Container]:
-    """A container that works with the key ring; its connections are closed on leaving. Raises SecretUnknown.
-
-    `process` is what a collector knows it as.
+async def opened(settings: Settings, process: str = "command") -> AsyncIterator[Dependencies]:
+    """The parts of a process that works with the key ring; they are closed on leaving. Raises SecretUnknown.
 
     While the database is away, or not migrated, it is opened all the same: who then needs the keys hears Unavailable.
     """
-    container = Container(settings=Object(settings), process=Object(process))
-    async with AsyncExitStack() as stack:
-        if (telemetry := container.telemetry()) is not None:
-            stack.push_async_callback(telemetry.close)
-        for provider in (container.pool, container.http, container.sender, container.model_client):
-            stack.push_async_callback(provider().close)
-        for lazy in (container.passwords, container.guesses, container.workspaces):
-            stack.callback(lambda provider: provider().close(), lazy)
-        for readers in (container.feed_readers, container.image_converter, container.parsers):
-            stack.push_async_callback(lambda provider: provider().close(), readers)
+    dependencies = dependencies_of(settings, process)
+    dependencies.find(Telemetry)  # made first, closed last
+    try:
         try:
-            await container.keyring().load()
+            await dependencies[Keyring].load()
         except SecretUnknown:
             raise
         except Exception as error:  # a process starts without its database, and says so when it is asked
             LOG.warning("the key ring could not be read (%s)", error)
-        yield container
+        yield dependencies
+    finally:
+        await dependencies.close()

@@ -17,6 +17,7 @@ from domain.orgs.ports import OrgStore
 from entrypoints.dependencies import Dependencies
 from entrypoints.http.execute import encode
 from entrypoints.operations.operation import Area, Operation, ReadContext, Reply, services_of
+from entrypoints.settings import Settings
 from ports.unit_of_work import Tx
 
 _PAGE = 100
@@ -78,7 +79,7 @@ class ListDatasets:
     def _context(
         self, tx: Tx, service: Any, caller: Principal, ids: Mapping[str, str], page: PageRequest
     ) -> _PageContext:
-        cursors, base_url = cast("Cursors", None), self.dependencies.settings.base_url  # no cursor is signed
+        cursors, base_url = cast("Cursors", None), self.dependencies[Settings].base_url  # no cursor is signed
         return _PageContext(service, caller, ids, {}, page, SUPPORTED.latest, b"", cursors, base_url, tx.now, tx)
 
     async def _owners(self, tx: Tx, row: Operation) -> AsyncIterator[Mapping[str, str]]:

@@ -1,138 +1,73 @@
-"""Everything that use cases and engines are made of, as one value: made once a process, handed on whole."""
+"""What a process is made of: every part is found by its type, and made once, when it is first asked for."""
 
-from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from contextlib import AsyncExitStack
+from inspect import Parameter, isawaitable, signature
+from typing import Any, Protocol, TypeVar, cast
 
-from adapters.wire.cursors import FeedCursors
-from domain.access.usecases import AccessService
-from domain.changes.ports import EventReader, EventRendering
-from domain.changes.usecases.tailing import LogTailer
-from domain.exports.ports import ExportUpkeep
-from domain.ingestion.ports import Connectors, FeedReaders
-from domain.jobs.ports import Dispatch
-from domain.matching.ports import MatchBacklog
-from domain.media.ports import ImageConverter, ImageFetcher
-from domain.oauth.ports import GrantRules, TokenStore
-from domain.orgs.ports import Memberships
-from domain.outbox.usecases.outgoing_mail import OutgoingMail
-from domain.people.ports import People
-from domain.people.usecases.accounts import Accounts
-from domain.people.usecases.sessions import LinkService, SessionService
-from domain.platform.ports import Incidents, Instances, OperatingFiguresReader, PlatformChecks, SchemaCheck, Workload
-from domain.probes.ports import Documents, Web
-from domain.request_logs.ports import RequestLogSink
-from domain.secrets.keys import WorkingKeys
-from domain.secrets.ports import SealedValues, Vault
-from domain.secrets.usecases.keyring import Keyring
-from domain.sources.ports import SourceSchedule
-from domain.sso.ports import IdentityProviders
-from domain.sso.usecases.proving import DomainProofs
-from domain.sso.usecases.rules import SsoRules
-from domain.sso.usecases.settings import SsoSettings
-from domain.sso.usecases.signing_in import SsoSignIn
-from domain.storage.ports import StorageUpkeep
-from domain.usage.ports import UsageUpkeep
-from domain.webhooks.ports import DeliveryLog, DeliveryPlaces, Sender
-from entrypoints.settings import Settings
-from ports.clock import Clock
-from ports.codec import Codec
-from ports.limits import Limits
-from ports.maintenance import Maintenance
-from ports.models import Models
-from ports.objects import Objects
-from ports.parsing import ParserRunner
-from ports.schemas import Schemas
-from ports.signals import Signals
-from ports.telemetry import Collect, MetricsExport, Tracing
-from ports.unit_of_work import UnitOfWork
-from ports.workspaces import Workspaces
-
-Readiness = Callable[[], Awaitable[bool]]
-"""Whether one dependency answers; raising counts as no."""
+P = TypeVar("P")
 
 
-def nobody_waits() -> int:
-    """For stores without a connection pool."""
-    return 0
+class Readiness(dict[str, Callable[[], Awaitable[bool]]]):
+    """What /readyz asks, by name: whether one dependency answers; raising counts as no."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Sso:
-    """Single sign-on: setting it up, proving domains, who has to come in by it, and coming in."""
+class Waiting(Protocol):
+    """How many requests wait for a database connection."""
 
-    settings: SsoSettings
-    proofs: DomainProofs
-    rules: SsoRules
-    providers: IdentityProviders
-    sign_in: SsoSignIn
+    def __call__(self) -> int:
+        """Return their number."""
+        ...
 
 
-def callback_of(settings: Settings) -> str:
-    """Where identity providers send browsers back to; the organisation's id follows."""
-    return f"{settings.base_url}/console/sso/callback/"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Dependencies:
-    """`waiting` tells how many requests wait for a database connection, `readiness` what /readyz asks by name.
+    """The parts of one process, by the type that is asked for: mostly a port.
 
-    `models` is None where the operator has configured none to be asked, `tracing` and
-    `metrics_export` where no collector is named.
+    A maker is a function or class, or a `partial` of one, which keeps what it was given; what its parameters are annotated with are the parts that it is given. A parameter
+    with a default keeps it where nothing is known of its type. What may be missing is known as `X | None`.
+
+    Args:
+        makers: By the type that is asked for, what makes it; a class there is a part itself, and made once.
+        functions: Makers of the types that they are annotated to return.
+
     """
 
-    settings: Settings
-    clock: Clock
-    uow: UnitOfWork
-    memberships: Memberships
-    access: AccessService
-    people: People
-    sessions: SessionService
-    token_store: TokenStore
-    grant_rules: GrantRules
-    links: LinkService
-    outgoing_mail: OutgoingMail
-    accounts: Accounts
-    sso: Sso
-    limits: Limits
-    vault: Vault
-    keys: WorkingKeys
-    keyring: Keyring
-    sealed_values: SealedValues
-    objects: Objects
-    connectors: Connectors
-    schemas: Schemas
-    codec: Codec
-    feed_readers: FeedReaders
-    workspaces: Workspaces
-    events: EventReader
-    event_rendering: EventRendering
-    tailer: LogTailer
-    feed_cursors: FeedCursors
-    signals: Signals
-    dispatch: Dispatch
-    source_schedule: SourceSchedule
-    request_logs: RequestLogSink
-    match_backlog: MatchBacklog
-    platform_checks: PlatformChecks
-    incidents: Incidents
-    maintenance: Maintenance
-    storage: StorageUpkeep
-    usage: UsageUpkeep
-    workload: Workload
-    exports: ExportUpkeep
-    delivery_log: DeliveryLog
-    delivery_places: DeliveryPlaces
-    sender: Sender
-    web: Web
-    documents: Documents
-    parsers: ParserRunner
-    image_fetcher: ImageFetcher
-    image_converter: ImageConverter
-    models: Models | None = None
-    schema: SchemaCheck | None = None
-    instances: Instances | None = None
-    figures: OperatingFiguresReader | None = None
-    tracing: Tracing | None = None
-    metrics_export: Callable[[Collect], MetricsExport] | None = None
-    waiting: Callable[[], int] = nobody_waits
-    readiness: Mapping[str, Readiness] = field(default_factory=dict)
+    def __init__(self, makers: Mapping[Any, Callable[..., Any]], functions: Iterable[Callable[..., Any]] = ()) -> None:
+        self._makers = {signature(one, eval_str=True).return_annotation: one for one in functions} | dict(makers)
+        self._made: dict[Any, Any] = {Dependencies: self}
+
+    def __getitem__(self, wanted: type[P]) -> P:
+        """Return the part of a type. Raises TypeError where nobody can make it."""
+        if wanted not in self._made:
+            maker = self._makers.get(wanted, wanted)
+            known = maker is not wanted and isinstance(maker, type)
+            self._made[wanted] = self[cast("type[P]", maker)] if known else self.call(maker)
+        return cast("P", self._made[wanted])
+
+    def __setitem__(self, wanted: Any, part: Any) -> None:
+        """Have whatever is made from now on be given this part."""
+        self._made[wanted] = part
+
+    def find(self, wanted: type[P]) -> P | None:
+        """Return the part of a type that may be missing."""
+        return self[cast("type[P]", wanted | None)]
+
+    def call(self, maker: Callable[..., P]) -> P:
+        """Return what a function or class makes of the parts that its parameters name."""
+        wanted, given = signature(maker, eval_str=True).parameters.values(), getattr(maker, "keywords", {})
+        return maker(**{one.name: self[one.annotation] for one in wanted if one.name not in given and self._wants(one)})
+
+    async def close(self) -> None:
+        """Close what has been made, the latest first; a part that fails to close leaves none of the others open."""
+        async with AsyncExitStack() as closing:
+            for part in {id(part): part for part in self._made.values() if part is not self}.values():
+                if close := getattr(part, "close", None):
+                    closing.push_async_callback(_awaited, close)
+
+    def _wants(self, given: Parameter) -> bool:
+        return given.default is given.empty or given.annotation in self._makers or given.annotation in self._made
+
+
+async def _awaited(close: Callable[[], Any]) -> None:
+    if isawaitable(closing := close()):
+        await closing

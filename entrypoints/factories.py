@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Final
+from typing import Any, Final, NewType
 from urllib.parse import unquote, urlsplit
 
 from adapters.aesgcm.vault import AesGcmVault
@@ -20,18 +20,29 @@ from adapters.llm.openai import OpenAiDialect
 from adapters.llm.pricing import Price
 from adapters.memory.limits import MemoryLimits
 from adapters.mime.reader import READER_ERRORS
+from adapters.oidc.provider import OidcProviders
 from adapters.postgres.nodes.pool import Pool
+from adapters.postgres.oauth import PostgresTokenStore
 from adapters.processes.calls import ProcessCalls, ProcessImages
 from adapters.processes.feed_readers import ProcessFeedReaders, ReaderLimits
 from adapters.redis.limits import RedisLimits
 from adapters.s3.objects import S3Objects
 from adapters.scripted.models import BadScript, ScriptedModels
 from adapters.smtp.mailer import Relay, SmtpMailer
+from adapters.wire.cursors import FeedCursors
 from connectors.sdk.context import Limits as FileLimits
+from domain.access.ports import Credentials
+from domain.access.usecases import AccessService
+from domain.ingestion.ports import Connectors
 from domain.outbox.ports import Mailer
+from domain.people.ports import Sessions
 from domain.platform.ports import SchemaCheck
 from domain.secrets.keys import WorkingKeys
-from entrypoints.dependencies import Readiness
+from domain.secrets.ports import SealedValues, Vault
+from domain.secrets.usecases.keyring import Keyring
+from domain.secrets.usecases.resealing import Resealing
+from domain.sso.ports import IdentityProviders
+from entrypoints.dependencies import Readiness, Waiting
 from entrypoints.errors import SettingsError
 from entrypoints.settings import Settings
 from ports.clock import Clock
@@ -40,9 +51,11 @@ from ports.limits import Limits
 from ports.models import Models
 from ports.objects import Objects
 from ports.schemas import Schemas
-from ports.telemetry import Telemetry
+from ports.telemetry import Telemetry, Tracing
 
 FILE_LIMITS = FileLimits()
+ModelClient = NewType("ModelClient", GuardedClient)
+Process = NewType("Process", str)
 DIALECTS: Final[Mapping[str, type[Dialect]]] = {"openai": OpenAiDialect, "anthropic": AnthropicDialect}
 
 
@@ -52,6 +65,28 @@ def product_version() -> str:
         return version("joinery")
     except PackageNotFoundError:
         return "0"
+
+
+def access_of(
+    credentials: Credentials, keys: WorkingKeys, sessions: Sessions, tokens: PostgresTokenStore
+) -> AccessService:
+    """What knows keys, people's sessions, and the tokens of apps."""
+    return AccessService(credentials, keys, {b"p": sessions, b"a": tokens})
+
+
+def digest_of(access: AccessService) -> Callable[[str], bytes]:
+    """What hashes tokens."""
+    return access.digest
+
+
+def feed_cursors_of(keys: WorkingKeys) -> FeedCursors:
+    """What signs the positions of readers of the log."""
+    return FeedCursors(keys.cursors)
+
+
+def identity_providers_of(settings: Settings, http: GuardedClient) -> IdentityProviders:
+    """What speaks to organisations' identity providers."""
+    return OidcProviders(HttpOutbound(http, settings.allow_private_hosts))
 
 
 def pool_of(settings: Settings, vault: AesGcmVault) -> Pool:
@@ -100,16 +135,16 @@ def parsers_of(settings: Settings, most: int | None = None) -> ProcessCalls:
     return ProcessCalls(_command("parser", settings), most=most or settings.worker_readers, raises=READER_ERRORS)
 
 
-def model_client_of(settings: Settings) -> GuardedClient:
+def model_client_of(settings: Settings) -> ModelClient:
     """What asks a provider of models, at the address that the operator has set, whatever network it is in."""
-    return GuardedClient(allowed_hosts=_model_hosts(settings), version=product_version(), any_port=True)
+    return ModelClient(GuardedClient(allowed_hosts=_model_hosts(settings), version=product_version(), any_port=True))
 
 
 def _model_hosts(settings: Settings) -> frozenset[str]:
     return frozenset({urlsplit(settings.provider.url).netloc}) if settings.provider is not None else frozenset()
 
 
-def models_of(settings: Settings, schemas: Schemas, client: GuardedClient) -> Models | None:
+def models_of(settings: Settings, schemas: Schemas, client: ModelClient) -> Models | None:
     """What JOINERY_MODELS names; None when nothing is to be asked. Raises SettingsError."""
     if settings.models is None:
         return None
@@ -132,12 +167,12 @@ def mailer_of(settings: Settings, clock: Clock) -> Mailer | None:
     return SmtpMailer(relay, clock)
 
 
-def waiting_of(pool: Pool) -> Callable[[], int]:
+def waiting_of(pool: Pool) -> Waiting:
     """How many requests wait for a connection."""
     return lambda: pool.waiting
 
 
-def readiness_of(pool: Pool, schema: SchemaCheck, keys: WorkingKeys) -> Mapping[str, Readiness]:
+def readiness_of(pool: Pool, schema: SchemaCheck, keys: WorkingKeys) -> Readiness:
     """What /readyz asks."""
 
     async def database() -> bool:
@@ -151,10 +186,10 @@ def readiness_of(pool: Pool, schema: SchemaCheck, keys: WorkingKeys) -> Mapping[
     async def has_keys() -> bool:
         return bool(keys.api_keys)
 
-    return {"database": database, "schema": schema_fits, "keys": has_keys}
+    return Readiness(database=database, schema=schema_fits, keys=has_keys)
 
 
-def telemetry_of(settings: Settings, process: str) -> Telemetry | None:
+def telemetry_of(settings: Settings, process: Process) -> Telemetry | None:
     """What tells the collector that JOINERY_OTLP_URL names; None, and nothing is imported, without one. Raises SettingsError."""
     if settings.watching.otlp_url is None:
         return None
@@ -165,3 +200,20 @@ def telemetry_of(settings: Settings, process: str) -> Telemetry | None:
             "JOINERY_OTLP_URL is set, but what speaks to collectors is not installed: pip install 'joinery[otlp]'."
         ) from error
     return OtlpTelemetry(settings.watching.otlp_url, f"joinery-{process}", product_version())
+
+
+def resealing_of(
+    keyring: Keyring, vault: Vault, values: SealedValues, connectors: Connectors, clock: Clock
+) -> Resealing:
+    """What seals everything anew once another secret is in force."""
+
+    def destination(connector: str, config: Mapping[str, Any]) -> str | None:
+        info = connectors.info(connector)
+        return info.destination(config) if info else None
+
+    return Resealing(keyring, vault, values, destination, clock)
+
+
+def tracing_of(telemetry: Telemetry | None) -> Tracing | None:
+    """What tells spans; None without a collector."""
+    return telemetry.tracing if telemetry is not None else None

@@ -17,9 +17,11 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Histo
 from prometheus_client.registry import Collector
 
 from domain.kernel.clock import CLOCK
-from entrypoints.dependencies import Dependencies
+from domain.platform.ports import SchemaCheck
+from entrypoints.dependencies import Dependencies, Waiting
 from entrypoints.factories import product_version
 from entrypoints.settings import Settings
+from ports.telemetry import Telemetry
 
 BOUNDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 """Upper bounds of the buckets of what should take a moment, in seconds."""
@@ -134,7 +136,7 @@ class Metrics(Collector):
 
 def with_surroundings(metrics: Metrics, dependencies: Dependencies) -> None:
     """What every process works in: connections to the database, and disks."""
-    settings, schema = dependencies.settings, dependencies.schema
+    settings, schema = dependencies[Settings], dependencies[SchemaCheck]
     build = "joinery_build_info"
     metrics.gauges(build, "Always 1, labelled with the release.", ("version",), lambda: {(product_version(),): 1.0})
     mismatch = "joinery_schema_mismatch"
@@ -145,7 +147,7 @@ def with_surroundings(metrics: Metrics, dependencies: Dependencies) -> None:
     metrics.gauge(
         "joinery_pool_size", "Database connections that it may have to each node.", lambda: settings.pool_size
     )
-    metrics.gauge("joinery_pool_waiting", "What waits for a database connection.", dependencies.waiting)
+    metrics.gauge("joinery_pool_waiting", "What waits for a database connection.", dependencies[Waiting])
     metrics.gauge(
         "joinery_clock_offset_seconds", "Seconds by which the machine's clock is ahead of the database's.", CLOCK.offset
     )
@@ -177,8 +179,9 @@ async def exposed(metrics: Metrics, dependencies: Dependencies, port: int) -> As
 
     A port that is taken is told and passed over: no process ends because nobody can watch it.
     """
-    server = _serving(metrics, dependencies.settings.watching.host, port) if port else None
-    export = dependencies.metrics_export(metrics.registry.collect) if dependencies.metrics_export else None
+    server = _serving(metrics, dependencies[Settings].watching.host, port) if port else None
+    telemetry = dependencies.find(Telemetry)
+    export = telemetry.export(metrics.registry.collect) if telemetry is not None else None
     if export is not None:
         export.start()
     try:

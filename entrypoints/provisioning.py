@@ -3,16 +3,20 @@
 from contextlib import AbstractAsyncContextManager
 
 from domain.access.model import ApiKey
-from domain.access.usecases import KeyRequest
+from domain.access.usecases import AccessService, KeyRequest
 from domain.audit.model import Change
 from domain.audit.ports import AuditLog
 from domain.kernel.ids import new_id
 from domain.kernel.tenancy import Actor, AuditContext, Tenant
 from domain.orgs.model import Member, Organisation, Plan
-from domain.orgs.ports import OrgStore
+from domain.orgs.ports import OrgRegistry, OrgStore
 from domain.people.model import Purpose, SecurityEvent, User
-from entrypoints.container import Container
-from ports.unit_of_work import Tx
+from domain.people.ports import People
+from domain.people.usecases.sessions import LinkService
+from entrypoints.dependencies import Dependencies
+from entrypoints.settings import Settings
+from ports.clock import Clock
+from ports.unit_of_work import Tx, UnitOfWork
 
 OPERATOR = Actor("service", "operator")
 SIGN_IN = "/console/link/"
@@ -20,31 +24,31 @@ SIGN_IN = "/console/link/"
 
 
 def begin(
-    parts: Container, organisation: Organisation, operation: str, *, livemode: bool = True
+    parts: Dependencies, organisation: Organisation, operation: str, *, livemode: bool = True
 ) -> AbstractAsyncContextManager[Tx]:
     """Begin a unit of work as the operator, who acts as the service itself."""
-    unit: AbstractAsyncContextManager[Tx] = parts.uow().begin(
+    unit: AbstractAsyncContextManager[Tx] = parts[UnitOfWork].begin(
         Tenant(organisation.id, livemode), AuditContext(OPERATOR, operation)
     )
     return unit
 
 
-async def new_organisation(parts: Container, name: str, kind: str, plan: Plan) -> Organisation:
+async def new_organisation(parts: Dependencies, name: str, kind: str, plan: Plan) -> Organisation:
     """Make and keep an organisation."""
     organisation = Organisation(
-        new_id("org"), name, kind, plan, None, (new_id("cat"), new_id("cat")), parts.clock().now()
+        new_id("org"), name, kind, plan, None, (new_id("cat"), new_id("cat")), parts[Clock].now()
     )
-    await parts.registry().create(organisation)
+    await parts[OrgRegistry].create(organisation)
     return organisation
 
 
-async def new_member(parts: Container, organisation: Organisation, email: str, role: str) -> Member:
+async def new_member(parts: Dependencies, organisation: Organisation, email: str, role: str) -> Member:
     """Add a person, known by that address or new, to the organisation.
 
     Raises:
         Conflict: The person is a member.
     """
-    user = await parts.people().add(User(new_id("usr"), email.strip(), "", None, parts.clock().now()))
+    user = await parts[People].add(User(new_id("usr"), email.strip(), "", None, parts[Clock].now()))
     async with begin(parts, organisation, "members.add") as tx:
         member = Member(user.id, organisation.id, user.email, role, tx.now)
         await tx[OrgStore].add_member(member)
@@ -52,25 +56,25 @@ async def new_member(parts: Container, organisation: Organisation, email: str, r
     return member
 
 
-async def issue_key(parts: Container, tx: Tx, request: KeyRequest) -> tuple[ApiKey, str]:
+async def issue_key(parts: Dependencies, tx: Tx, request: KeyRequest) -> tuple[ApiKey, str]:
     """Make and keep a key; return it and its secret."""
-    key, secret = await parts.access().issue_key(tx, request)
+    key, secret = await parts[AccessService].issue_key(tx, request)
     after = {"name": key.name, "scopes": sorted(key.scopes), "restricted": key.restricted, "last4": key.last4}
     await tx[AuditLog].add(Change("api_key", key.id, "create", {}, after))
     return key, secret
 
 
-async def sign_in_link(parts: Container, user: User, organisation: Organisation) -> str:
+async def sign_in_link(parts: Dependencies, user: User, organisation: Organisation) -> str:
     """Make the address of a page that signs the person in, once."""
-    made, secret = await parts.links().make(user, Purpose.SIGN_IN, organisation.id)
+    made, secret = await parts[LinkService].make(user, Purpose.SIGN_IN, organisation.id)
     async with begin(parts, organisation, "sessions.link") as tx:
         after = {"user": user.id, "expires_at": made.expires_at.isoformat()}
         await tx[AuditLog].add(Change("sign_in_link", user.id, "create", {}, after))
     await note(parts, user, "link_made")
-    return f"{parts.settings().base_url.rstrip('/')}{SIGN_IN}{secret}"
+    return f"{parts[Settings].base_url.rstrip('/')}{SIGN_IN}{secret}"
 
 
-async def note(parts: Container, user: User, kind: str) -> None:
+async def note(parts: Dependencies, user: User, kind: str) -> None:
     """Record a security event of the person."""
-    event = SecurityEvent(new_id("sec"), user.id, kind, "by an operator", "", "", parts.clock().now())
-    await parts.people().note(event)
+    event = SecurityEvent(new_id("sec"), user.id, kind, "by an operator", "", "", parts[Clock].now())
+    await parts[People].note(event)

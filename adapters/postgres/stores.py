@@ -200,7 +200,7 @@ class Declared:
                 return await execute(self, *what, **fixed, **values(*(value for _, value in arguments)))
             given = dict(arguments)
             for one in rows:
-                given |= values_of(given.pop(one))
+                given = values_of(given.pop(one)) | given
             for one in lists:
                 given[one] = list(given[one])
             return await execute(self, *what, **fixed, **given)

@@ -82,6 +82,30 @@ class Memberships(Protocol):
         ...
 
 
+class OrgRegistry(Protocol):
+    """Across tenants: for operators."""
+
+    async def create(self, organisation: Organisation) -> None:
+        """Keep a new organisation."""
+        ...
+
+    async def find(self, id_or_name: str) -> Organisation | None:
+        """An organisation by id, or by its exact name when that is unique."""
+        ...
+
+    async def named(self, name: str) -> Sequence[Organisation]:
+        """The organisations of exactly that name, or every one for an empty name; the oldest first."""
+        ...
+
+    async def change_plan(self, id: str, plan: Plan) -> None:
+        """Put an organisation on another plan; nothing happens for an unknown one."""
+        ...
+
+    async def plan(self, code: str) -> Plan | None:
+        """One plan."""
+        ...
+
+
 class Erasure(Protocol):
     """Across tenants, for operators: an organisation that leaves."""
 

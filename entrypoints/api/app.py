@@ -14,18 +14,20 @@ from werkzeug.exceptions import NotFound as WerkzeugNotFound
 
 from adapters.files.objects import FileObjects
 from domain.access.model import SCOPES
+from domain.changes.usecases.tailing import LogTailer
 from domain.kernel.errors import MethodNotAllowed, NotFound
 from domain.kernel.ids import new_id
 from domain.kernel.versions import SUPPORTED, Versions
+from domain.matching.ports import MatchBacklog
 from domain.oauth.model import DEFAULT_SCOPES
+from domain.platform.ports import Instances, SchemaCheck
 from domain.platform.usecases import Heartbeat, PlatformService
-from domain.uploads.usecases import UploadService
 from entrypoints.api.pages import Pages, StatusPage
 from entrypoints.areas.registry import AREAS
 from entrypoints.console.console import Console
 from entrypoints.console.pages import PAGES
 from entrypoints.console.request import ConsoleRequest
-from entrypoints.dependencies import Dependencies
+from entrypoints.dependencies import Dependencies, Readiness
 from entrypoints.http import health
 from entrypoints.http.addresses import Proxies
 from entrypoints.http.exchange import Request, Response, from_scope, no_body
@@ -39,9 +41,13 @@ from entrypoints.http.representations import METADATA_PATH, OneThread, resource_
 from entrypoints.mcp import edge as mcp_edge
 from entrypoints.mcp.edge import McpEdge
 from entrypoints.metrics import exposed
-from entrypoints.oauth.endpoints import OAuthEndpoints, oauth_services
+from entrypoints.oauth.endpoints import OAuthEndpoints
 from entrypoints.operations.operation import Area
 from entrypoints.operations.table import Table
+from entrypoints.settings import Settings
+from ports.clock import Clock
+from ports.objects import Objects
+from ports.telemetry import Telemetry
 
 View = Callable[..., Awaitable[Response]]
 METHODS = ["GET", "HEAD", "POST", "PATCH", "PUT", "DELETE", "OPTIONS", "TRACE"]
@@ -65,17 +71,17 @@ def create_app(
     app.config["MAX_CONTENT_LENGTH"] = None  # bodies never come this way
     app.url_map.merge_slashes = False
     app.url_map.strict_slashes = False
-    mcp = McpEdge(pipeline, dependencies.settings.base_url, dependencies.settings.docs_url)
+    mcp = McpEdge(pipeline, dependencies[Settings].base_url, dependencies[Settings].docs_url)
     app.asgi_app = FastPathMiddleware(  # type: ignore[assignment,method-assign]
-        app.asgi_app, pipeline, _object_edge(dependencies, pipeline), {mcp_edge.PATH: mcp}, dependencies.schema
+        app.asgi_app, pipeline, _object_edge(dependencies, pipeline), {mcp_edge.PATH: mcp}, dependencies[SchemaCheck]
     )
     app.after_serving(mcp.stop)
     _mount_api(app, pipeline)
-    _mount_pages(app, Pages(pipeline.table, dependencies.settings.base_url, dependencies.settings.docs_url))
+    _mount_pages(app, Pages(pipeline.table, dependencies[Settings].base_url, dependencies[Settings].docs_url))
     console = Console(dependencies, pipeline, PAGES)
     _mount_oauth(app, dependencies, console, mcp.scopes)
     _mount_console(app, console)
-    behind = MatchingBehind(dependencies.match_backlog, pipeline.metrics)
+    behind = MatchingBehind(dependencies[MatchBacklog], pipeline.metrics)
     _mount_health(app, dependencies, pipeline, behind)
     _mount_access_log(app, pipeline.access_log)
     _mount_lifecycle(app, dependencies, pipeline, behind)
@@ -84,11 +90,11 @@ def create_app(
 
 def _object_edge(dependencies: Dependencies, pipeline: Pipeline) -> ObjectEdge | None:
     """What serves objects by links; None when the store does so itself."""
-    objects = dependencies.objects
+    objects = dependencies[Objects]
     if not isinstance(objects, FileObjects):
         return None
-    admission = ObjectAdmission(dependencies.uow, dependencies.limits, UploadService(objects))
-    return ObjectEdge(objects, dependencies.clock, pipeline.problems, pipeline.bodies, admission)
+    admission, clock = dependencies[ObjectAdmission], dependencies[Clock]
+    return ObjectEdge(objects, clock, pipeline.problems, pipeline.bodies, admission)
 
 
 def to_quart(response: Response) -> QuartResponse:
@@ -166,8 +172,8 @@ def _mount_console(app: Quart, console: Console) -> None:
 
 
 def _mount_oauth(app: Quart, dependencies: Dependencies, console: Console, scopes: Sequence[str]) -> None:
-    endpoints = OAuthEndpoints(oauth_services(dependencies), Proxies(dependencies.settings.trusted_proxies))
-    base_url = dependencies.settings.base_url
+    endpoints = dependencies[OAuthEndpoints]
+    base_url = dependencies[Settings].base_url
     documents = {
         "": resource_metadata(base_url, scopes=sorted(SCOPES)),
         "v1": resource_metadata(base_url, "/v1", sorted(DEFAULT_SCOPES)),
@@ -194,17 +200,17 @@ def _mount_oauth(app: Quart, dependencies: Dependencies, console: Console, scope
 
 
 def _mount_health(app: Quart, dependencies: Dependencies, pipeline: Pipeline, behind: MatchingBehind) -> None:
-    ready = health.Ready(dependencies.readiness)
-    platform = PlatformService(dependencies.platform_checks, dependencies.incidents, dependencies.clock)
+    ready = health.Ready(dependencies[Readiness])
+    platform = dependencies[PlatformService]
 
     async def metrics() -> Response:
         client = from_scope(request.scope, no_body)
-        if dependencies.settings.watching.api or not Proxies.is_local(client.client, client.headers):
+        if dependencies[Settings].watching.api or not Proxies.is_local(client.client, client.headers):
             raise NotFound(_NOWHERE)
         await behind.refresh()
         return health.metrics(pipeline.metrics.text())
 
-    shown = StatusPage(platform, ready.look, dependencies.clock)
+    shown = StatusPage(platform, ready.look, dependencies[Clock])
     _mount(app, ("/healthz",), health.alive, ["GET"], options=True)
     _mount(app, ("/readyz",), ready.__call__, ["GET"], options=True)
     _mount(app, ("/metrics",), metrics, ["GET"], options=True)
@@ -228,21 +234,21 @@ def _mount_access_log(app: Quart, access_log: AccessLog) -> None:
 
 
 def _mount_lifecycle(app: Quart, dependencies: Dependencies, pipeline: Pipeline, behind: MatchingBehind) -> None:
-    exposing, port = contextlib.AsyncExitStack(), dependencies.settings.watching.api
-    tailer = dependencies.tailer
+    exposing, port = contextlib.AsyncExitStack(), dependencies[Settings].watching.api
+    tailer = dependencies[LogTailer]
     tailing: list[asyncio.Task[None]] = []
 
     heartbeats: list[Heartbeat] = []
 
     async def start() -> None:
-        if dependencies.instances is not None:
-            heartbeats.append(heartbeat := Heartbeat(dependencies.instances, ["api"], pipeline.metrics.answered))
+        if dependencies[Instances] is not None:
+            heartbeats.append(heartbeat := Heartbeat(dependencies[Instances], ["api"], pipeline.metrics.answered))
             tailing.append(asyncio.create_task(heartbeat.run(), name="heartbeat"))
         tailing.append(asyncio.create_task(tailer.run(), name="log tailer"))
         await pipeline.logs.start()
         await pipeline.pressure.start()
         await exposing.enter_async_context(exposed(pipeline.metrics, dependencies, port))
-        if port or dependencies.metrics_export:
+        if port or dependencies.find(Telemetry) is not None:
             tailing.append(asyncio.create_task(behind.run(), name="match backlog"))
 
     async def stop() -> None:

@@ -6,10 +6,10 @@ import gc
 import logging
 import resource
 import sys
-from dataclasses import replace
 
+from domain.changes.usecases.tailing import LogTailer
 from entrypoints.api.app import create_app
-from entrypoints.container import Container
+from entrypoints.dependencies import Dependencies, Readiness
 from entrypoints.http.connections import hypercorn_config
 from entrypoints.http.connections import serve as serve_connections
 from entrypoints.operators.service import operators_page
@@ -27,15 +27,15 @@ def most_connections() -> int:
     return sys.maxsize if files == resource.RLIM_INFINITY else max(files - OTHER_FILES, files // 2)
 
 
-async def serve(container: Container, settings: Settings) -> None:
+async def serve(dependencies: Dependencies, settings: Settings) -> None:
     """Serve until SIGTERM or SIGINT; requests in hand are answered first, those that only wait at once."""
-    dependencies = container.assembled()
     stopping = asyncio.Event()
 
     async def accepting() -> bool:
         return not stopping.is_set()
 
-    app = create_app(replace(dependencies, readiness={**dependencies.readiness, "accepting": accepting}))
+    dependencies[Readiness]["accepting"] = accepting
+    app = create_app(dependencies)
     config = hypercorn_config(settings.host, settings.port)
     gc.collect()
     gc.freeze()  # what lives as long as the process need not be looked at again and again
@@ -47,7 +47,7 @@ async def serve(container: Container, settings: Settings) -> None:
             stopping.set()
             LOG.info("draining", extra={"seconds": settings.drain_seconds})
             await asyncio.sleep(settings.drain_seconds)  # balancers see /readyz fail before connections are refused
-            dependencies.tailer.close()
+            dependencies[LogTailer].close()
 
         async with operators_page(dependencies, settings.operators_port):
             await serve_connections(app, config, stopped, http2=settings.http2, most=most_connections())

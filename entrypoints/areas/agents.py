@@ -25,7 +25,7 @@ AREA = Area(
     "agents",
     "Agents",
     "What AI agents may do with the service.",
-    service=lambda _: ToolManifest(()),
+    service=lambda: ToolManifest(()),
     across=_across,
     operations=(
         DetachedRead(

@@ -10,9 +10,9 @@ from domain.audit.model import Act, AuditFilter
 from domain.audit.usecases import AuditService
 from domain.jobs.usecases.ticks import Tick
 from domain.kernel.schema import Schema, boolean, text, timestamp
-from entrypoints.dependencies import Dependencies
 from entrypoints.operations.collection import Collection
 from entrypoints.operations.operation import Area, Operation, ReadContext, Reply, Undoing, WriteContext, permit
+from ports.maintenance import Maintenance
 from ports.unit_of_work import Tx
 
 BY_NOBODY = "The service did it by itself, or its operator did; make the opposite change yourself."
@@ -94,15 +94,15 @@ def _across(services: Mapping[str, Any], operations: Sequence[Operation]) -> Aud
     return AuditServices(AuditService(), {row.id: row for row in operations}, services)
 
 
-def _ticks(dependencies: Dependencies) -> Sequence[Tick]:
-    return [Tick("old audit entries", 3600, dependencies.maintenance.purge_audit, purges=True)]
+def _ticks(maintenance: Maintenance) -> Sequence[Tick]:
+    return [Tick("old audit entries", 3600, maintenance.purge_audit, purges=True)]
 
 
 AREA = Area(
     "audit",
     "Audit",
     "Every change by anyone, and how to undo it.",
-    service=lambda _: AuditService(),
+    service=AuditService,
     across=_across,
     operations=(
         EVENTS.list(

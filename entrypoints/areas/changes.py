@@ -85,9 +85,7 @@ AREA = Area(
     "changes",
     "Changes",
     "Every change as an event: page by page, waiting for the next one, or as a stream.",
-    service=lambda dependencies: Feed(
-        ChangesService(dependencies.events, dependencies.tailer), dependencies.feed_cursors
-    ),
+    service=Feed,
     operations=(
         DetachedRead(
             id="changes.page",

@@ -6,9 +6,7 @@ from adapters.wire import checks as wire
 from domain.checks.model import StockCheck
 from domain.checks.usecases.execution import CheckExecution
 from domain.checks.usecases.service import CheckService
-from domain.jobs.usecases.draining import Handler
 from domain.runs.queueing import CHECK
-from entrypoints.dependencies import Dependencies
 from entrypoints.operations.collection import Collection
 from entrypoints.operations.operation import Area, Reply, Tool, WriteContext
 
@@ -28,23 +26,13 @@ async def create(call: Writing) -> Reply:
     return reply
 
 
-def _execution(dependencies: Dependencies) -> Handler:
-    return CheckExecution(
-        dependencies.uow,
-        dependencies.connectors,
-        dependencies.vault,
-        dependencies.feed_readers,
-        dependencies.workspaces,
-    )
-
-
 CHECKS = Collection("checks", wire.STOCK_CHECK, "sources")
 
 AREA = Area(
     "checks",
     "Stock checks",
     "Asking sources for one variant's stock now.",
-    service=lambda dependencies: CheckService(dependencies.uow, dependencies.connectors),
+    service=CheckService,
     operations=(
         CHECKS.write(
             "create",
@@ -61,5 +49,5 @@ AREA = Area(
             undo="What a source answered of its stock stays until it says otherwise.",
         ),
     ),
-    jobs=lambda dependencies: {CHECK: _execution(dependencies)},
+    jobs={CHECK: CheckExecution},
 )

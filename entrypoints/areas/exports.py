@@ -6,6 +6,7 @@ from typing import TypeAlias
 
 from adapters.files.packing import GzipPacker
 from adapters.wire import exports as wire
+from adapters.wire.cursors import FeedCursors
 from domain.changes.usecases.service import ChangesService
 from domain.exports.model import CARRY_OUT
 from domain.exports.ports import ExportUpkeep
@@ -20,6 +21,9 @@ from entrypoints.datasets import ListDatasets
 from entrypoints.dependencies import Dependencies
 from entrypoints.operations.collection import Collection
 from entrypoints.operations.operation import Area, ReadContext, Reply, WriteContext
+from ports.codec import Codec
+from ports.objects import Objects
+from ports.unit_of_work import UnitOfWork
 
 Reading: TypeAlias = ReadContext[ExportService]
 Writing: TypeAlias = WriteContext[ExportService]
@@ -49,21 +53,26 @@ def _areas() -> Sequence[Area]:
     return AREAS
 
 
-def service(dependencies: Dependencies) -> ExportService:
-    """The use cases of exports."""
-    return ExportService(dependencies.objects, ListDatasets(_areas, dependencies))
+def _service(objects: Objects, dependencies: Dependencies) -> ExportService:
+    return ExportService(objects, ListDatasets(_areas, dependencies))
 
 
-def execution(dependencies: Dependencies) -> Handler:
-    """What carries exports out."""
+def _execution(
+    uow: UnitOfWork,
+    objects: Objects,
+    codec: Codec,
+    cursors: FeedCursors,
+    changes: ChangesService,
+    dependencies: Dependencies,
+) -> Handler:
     return ExportExecution(
-        uow=dependencies.uow,
-        objects=dependencies.objects,
+        uow=uow,
+        objects=objects,
         packing=GzipPacker,
         datasets=ListDatasets(_areas, dependencies),
-        codec=dependencies.codec,
-        cursors=dependencies.feed_cursors,
-        now=ChangesService(dependencies.events, dependencies.tailer).now,
+        codec=codec,
+        cursors=cursors,
+        now=changes.now,
         describe=wire.described,
     )
 
@@ -75,8 +84,7 @@ async def keeps_up(upkeep: ExportUpkeep) -> ComponentState:
     return ComponentState.DEGRADED if late else ComponentState.OPERATIONAL
 
 
-def _ticks(dependencies: Dependencies) -> Sequence[Tick]:
-    expiry = ExportExpiry(dependencies.uow, dependencies.exports, dependencies.clock)
+def _ticks(expiry: ExportExpiry) -> Sequence[Tick]:
     return [Tick("expired exports", 60, expiry.tick, purges=True)]
 
 
@@ -86,7 +94,7 @@ AREA = Area(
     "exports",
     "Exports",
     "Everything there is at one moment, as files to download.",
-    service=service,
+    service=_service,
     operations=(
         EXPORTS.list(
             "List exports",
@@ -114,6 +122,6 @@ AREA = Area(
             handler=read,
         ),
     ),
-    jobs=lambda dependencies: {CARRY_OUT: execution(dependencies)},
+    jobs={CARRY_OUT: _execution},
     ticks=_ticks,
 )

@@ -1,10 +1,18 @@
 """GET /v1/sources/{id}/inbound-messages."""
 
+from collections.abc import Sequence
+
 from adapters.wire import mail as wire
 from domain.jobs.usecases.ticks import Tick
 from domain.mail.usecases.service import MailService
 from entrypoints.operations.collection import Collection
 from entrypoints.operations.operation import Area
+from ports.maintenance import Maintenance
+
+
+def _ticks(maintenance: Maintenance) -> Sequence[Tick]:
+    return [Tick("old inbound messages", 3600, maintenance.purge_inbound_messages, purges=True)]
+
 
 MESSAGES = Collection("mail", wire.INBOUND_MESSAGE, "sources")
 
@@ -12,7 +20,7 @@ AREA = Area(
     "mail",
     "Inbound mail",
     "Messages that reached a source's address.",
-    service=lambda _: MailService(),
+    service=MailService,
     operations=(
         MESSAGES.list(
             "List a source's inbound messages",
@@ -25,7 +33,5 @@ AREA = Area(
             dataset="inbound_messages",
         ),
     ),
-    ticks=lambda dependencies: [
-        Tick("old inbound messages", 3600, dependencies.maintenance.purge_inbound_messages, purges=True)
-    ],
+    ticks=_ticks,
 )

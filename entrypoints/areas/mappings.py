@@ -1,5 +1,7 @@
 """GET /v1/sources/{id}/mappings; GET /v1/mappings/{id}; POST /v1/mappings/{id}/confirm."""
 
+from functools import partial
+
 from adapters.wire import mappings as wire
 from domain.mappings.asking import ASK
 from domain.mappings.usecases import MappingAsking, MappingService
@@ -13,7 +15,7 @@ AREA = Area(
     "mappings",
     "Mappings",
     "What the columns of a source's files mean: proposed by runs, confirmed by people.",
-    service=lambda _: MappingService(Replayer()),
+    service=lambda: MappingService(Replayer()),
     operations=(
         MAPPINGS.list(
             "List a source's mappings",
@@ -42,5 +44,5 @@ AREA = Area(
             undo=Undoing("The mapping is as before, and the snapshot is read by it again.", MappingService.take_back),
         ),
     ),
-    jobs=lambda dependencies: {ASK: MappingAsking(dependencies.uow, dependencies.models, Replayer().settings)},
+    jobs={ASK: partial(MappingAsking, settings=Replayer().settings)},
 )

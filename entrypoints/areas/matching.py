@@ -1,13 +1,12 @@
 """GET /v1/match-pairs, /v1/merges and what is decided of them; GET, PATCH /v1/matching/judge-settings."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from operator import attrgetter
 from typing import Final, TypeAlias
 
 from adapters.wire import matching as wire
 from domain.audit.model import Act
-from domain.jobs.usecases.draining import Handler
 from domain.kernel.resource import existing
 from domain.kernel.schema import Schema, enum, id_of, text
 from domain.matching.index import MATCH
@@ -19,9 +18,9 @@ from domain.matching.usecases.matching_stage import MatchingStage
 from domain.matching.usecases.merging import Merging, Ranking, decided_by, take_back_decisions
 from domain.matching.usecases.pair_updates import PairUpdater
 from domain.sources.queueing import RANK
-from entrypoints.dependencies import Dependencies
 from entrypoints.operations.collection import Collection
 from entrypoints.operations.operation import Area, ReadContext, Reply, Tool, Undoing, WriteContext
+from ports.models import Models
 from ports.unit_of_work import Tx
 
 
@@ -105,15 +104,8 @@ SETTINGS = Collection(
 _SETTINGS = "/v1/matching/judge-settings"
 
 
-def _services(dependencies: Dependencies) -> MatchingServices:
-    models = dependencies.models
-    return MatchingServices(JudgeSettingsService(models.offers if models else None), Merging())
-
-
-def _jobs(dependencies: Dependencies) -> Mapping[str, Handler]:
-    judge = Judging(dependencies.uow, dependencies.models, Merging())
-    stage = MatchingStage(dependencies.uow, PairUpdater())
-    return {MATCH: stage, JUDGE: judge, RANK: Ranking(dependencies.uow)}
+def _services(models: Models | None, merging: Merging) -> MatchingServices:
+    return MatchingServices(JudgeSettingsService(models.offers if models else None), merging)
 
 
 AREA = Area(
@@ -216,5 +208,9 @@ AREA = Area(
             undo=Undoing("The settings are as before; what the judge decided meanwhile stays.", _settings),
         ),
     ),
-    jobs=_jobs,
+    jobs={
+        MATCH: partial(MatchingStage, offers=PairUpdater()),
+        JUDGE: partial(Judging, decisions=Merging()),
+        RANK: Ranking,
+    },
 )

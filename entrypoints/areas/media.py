@@ -6,20 +6,8 @@ from domain.media.usecases import MediaService
 from domain.media.usecases.collecting import MediaCollection
 from domain.media.usecases.fetching import MediaFetching
 from domain.runs.queueing import COLLECT_IMAGES
-from entrypoints.dependencies import Dependencies
 from entrypoints.operations.collection import Collection
 from entrypoints.operations.operation import Area
-
-
-def _fetching(dependencies: Dependencies) -> MediaFetching:
-    return MediaFetching(
-        dependencies.uow,
-        dependencies.objects,
-        dependencies.image_fetcher,
-        dependencies.image_converter,
-        dependencies.workspaces,
-    )
-
 
 IMAGES = Collection("media", wire.MEDIA, "products", "/v1/media")
 
@@ -27,7 +15,7 @@ AREA = Area(
     "media",
     "Images",
     "Images that products name, stored as WebP.",
-    service=lambda dependencies: MediaService(dependencies.objects),
+    service=MediaService,
     operations=(
         IMAGES.read(
             "Read a stored image",
@@ -35,5 +23,5 @@ AREA = Area(
             "that names the image may read it.",
         ),
     ),
-    jobs=lambda dependencies: {COLLECT_IMAGES: MediaCollection(dependencies.uow), FETCH: _fetching(dependencies)},
+    jobs={COLLECT_IMAGES: MediaCollection, FETCH: MediaFetching},
 )

@@ -9,11 +9,19 @@ from domain.jobs.usecases.ticks import Tick
 from domain.kernel import retention
 from domain.kernel.paging import Page
 from domain.kernel.tenancy import Actor, AuditContext, Tenant
+from domain.oauth.ports import TokenStore
 from domain.oauth.usecases import tokens
+from domain.orgs.ports import Memberships
 from domain.orgs.usecases.service import OrgService
-from entrypoints.dependencies import Dependencies
+from domain.outbox.usecases.outgoing_mail import OutgoingMail
+from domain.people.ports import People
+from domain.people.usecases.accounts import Accounts
+from domain.people.usecases.sessions import SessionService
+from domain.sso.usecases.proving import DomainProofs
 from entrypoints.operations.collection import Collection
 from entrypoints.operations.operation import Area, DetachedContext, DetachedRead, Read, ReadContext, Reply
+from ports.clock import Clock
+from ports.unit_of_work import UnitOfWork
 
 _LOOKING = AuditContext(Actor("service", "scheduler"), "sso.check_domain")
 Reading: TypeAlias = ReadContext[OrgService]
@@ -37,29 +45,37 @@ async def list_plans(call: Reading) -> Reply:
 ORGANISATION = Collection("orgs", wire.ORGANISATION, "org")
 
 
-def _ticks(dependencies: Dependencies) -> Sequence[Tick]:
-    clock = dependencies.clock
+def _ticks(
+    uow: UnitOfWork,
+    clock: Clock,
+    sessions: SessionService,
+    memberships: Memberships,
+    people: People,
+    accounts: Accounts,
+    mail: OutgoingMail,
+    proofs: DomainProofs,
+    token_store: TokenStore,
+) -> Sequence[Tick]:
 
     async def forget() -> None:
-        await dependencies.sessions.forget(clock.now() - retention.SESSIONS)
-        await dependencies.memberships.forget_invitations(clock.now() - retention.SESSIONS)
-        await dependencies.people.forget_events(clock.now() - retention.SECURITY_EVENTS)
-        await dependencies.accounts.passkeys.forget(clock.now() - retention.CHALLENGES)
-        await dependencies.outgoing_mail.forget(clock.now() - retention.OUTGOING_MAIL)
+        await sessions.forget(clock.now() - retention.SESSIONS)
+        await memberships.forget_invitations(clock.now() - retention.SESSIONS)
+        await people.forget_events(clock.now() - retention.SECURITY_EVENTS)
+        await accounts.passkeys.forget(clock.now() - retention.CHALLENGES)
+        await mail.forget(clock.now() - retention.OUTGOING_MAIL)
 
     async def look_at_domains() -> None:
         """Each in a transaction of its own, so that one that cannot be kept holds up no other."""
-        proofs = dependencies.sso.proofs
         for one in await proofs.due():
             there = await proofs.is_there(one)
-            async with dependencies.uow.begin(Tenant(one.org, True), _LOOKING) as tx:
+            async with uow.begin(Tenant(one.org, True), _LOOKING) as tx:
                 await proofs.keep(tx, one.domain, there)
 
     return [
         Tick("sessions that are over", 3600, forget, purges=True),
         Tick("proofs of domains", 900, look_at_domains),
-        Tick("mail to people", 5, dependencies.outgoing_mail.send_due),
-        Tick("OAuth sign-ins that are over", 600, partial(tokens.purge, dependencies.token_store, clock), purges=True),
+        Tick("mail to people", 5, mail.send_due),
+        Tick("OAuth sign-ins that are over", 600, partial(tokens.purge, token_store, clock), purges=True),
     ]
 
 
@@ -67,7 +83,7 @@ AREA = Area(
     "orgs",
     "Organisations",
     "Your organisation and the plans.",
-    service=lambda dependencies: OrgService(dependencies.memberships),
+    service=OrgService,
     operations=(
         ORGANISATION.read(
             "Read your organisation",

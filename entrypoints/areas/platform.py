@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import aiohttp
 
@@ -16,14 +16,16 @@ from domain.kernel.clock import now
 from domain.platform.incidents import IN_A_ROW
 from domain.platform.instances import is_idle, is_mostly_failing, is_serving
 from domain.platform.model import ComponentState
-from domain.platform.ports import Instances
+from domain.platform.ports import Incidents, Instances, PlatformChecks
 from domain.platform.usecases import PlatformService, Probe
 from domain.secrets.usecases.resealing import Resealing
 from domain.storage.usecases.sweeping import StorageSweeper
 from domain.webhooks.ports import DeliveryPlaces
 from entrypoints.areas.exports import keeps_up
-from entrypoints.dependencies import Dependencies
 from entrypoints.operations.operation import Area, Read, ReadContext, Reply
+from entrypoints.settings import Settings
+from ports.clock import Clock
+from ports.maintenance import Maintenance
 
 Reading: TypeAlias = ReadContext[PlatformService]
 LATE = timedelta(minutes=2)
@@ -103,46 +105,38 @@ def probes(
     return {"api": api, "ingestion": ingests, "feed": feeds, "webhooks": delivers, "exports": exporting}
 
 
-def _ticks(dependencies: Dependencies) -> Sequence[Tick]:
-    settings = dependencies.settings
-    assert dependencies.instances is not None
-    looks = probes(
-        dependencies.dispatch,
-        dependencies.events,
-        dependencies.delivery_places,
-        dependencies.exports,
-        PublicApiProbe(settings.status_url, dependencies.instances),
-    )
-    service = PlatformService(dependencies.platform_checks, dependencies.incidents, dependencies.clock, looks)
-    sweeper = StorageSweeper(dependencies.uow, dependencies.storage, dependencies.objects, dependencies.clock)
+def _ticks(
+    settings: Settings,
+    dispatch: Dispatch,
+    events: EventReader,
+    places: DeliveryPlaces,
+    exports: ExportUpkeep,
+    instances: Instances,
+    checks: PlatformChecks,
+    incidents: Incidents,
+    clock: Clock,
+    sweeper: StorageSweeper,
+    maintenance: Maintenance,
+    resealing: Resealing,
+) -> Sequence[Tick]:
+    looks = probes(dispatch, events, places, exports, PublicApiProbe(settings.status_url, instances))
+    service = PlatformService(checks, incidents, clock, looks)
     return [
         Tick("health", 60, service.tick),
         Tick("old checks", 3600, service.purge_old, purges=True),
-        Tick("partitions", 3600, dependencies.maintenance.partitions),
-        Tick("sealed values", 5, _resealing(dependencies).tick),
+        Tick("partitions", 3600, maintenance.partitions),
+        Tick("sealed values", 5, resealing.tick),
         Tick("free storage", 60, sweeper.free, purges=True),
         Tick("orphaned objects", 6 * 3600, sweeper.sweep, purges=True),
-        Tick("old idempotency keys", 3600, dependencies.maintenance.purge_answers, purges=True),
+        Tick("old idempotency keys", 3600, maintenance.purge_answers, purges=True),
     ]
-
-
-def _resealing(dependencies: Dependencies) -> Resealing:
-    def destination(connector: str, config: Mapping[str, Any]) -> str | None:
-        info = dependencies.connectors.info(connector)
-        return info.destination(config) if info else None
-
-    return Resealing(
-        dependencies.keyring, dependencies.vault, dependencies.sealed_values, destination, dependencies.clock
-    )
 
 
 AREA = Area(
     "platform",
     "Status",
     "How the service itself is doing.",
-    service=lambda dependencies: PlatformService(
-        dependencies.platform_checks, dependencies.incidents, dependencies.clock
-    ),
+    service=PlatformService,
     operations=(
         Read(
             id="platform.status",

@@ -3,16 +3,21 @@
 from adapters.wire import probes as wire
 from domain.jobs.usecases.draining import Handler
 from domain.probes.model import CARRY_OUT, NewProbe
+from domain.probes.ports import Documents, Web
 from domain.probes.usecases.execution import ProbeExecution, Takable
 from domain.probes.usecases.service import ProbeService
-from entrypoints.dependencies import Dependencies
 from entrypoints.operations.collection import Collection
 from entrypoints.operations.operation import Area, Tool
+from entrypoints.settings import Settings
+from ports.unit_of_work import UnitOfWork
 
 
-def _execution(dependencies: Dependencies) -> Handler:
-    takes = Takable(dependencies.connectors, dependencies.schemas)
-    return ProbeExecution(dependencies.uow, dependencies.web, dependencies.documents, takes)
+def _execution(uow: UnitOfWork, web: Web, documents: Documents, takes: Takable) -> Handler:
+    return ProbeExecution(uow, web, documents, takes)
+
+
+def _service(settings: Settings) -> ProbeService:
+    return ProbeService(settings.allow_private_hosts)
 
 
 PROBES = Collection("probes", wire.PROBE, "sources")
@@ -21,7 +26,7 @@ AREA = Area(
     "probes",
     "Source probes",
     "Looks at websites: what they offer whoever wants their products, and how to connect them.",
-    service=lambda dependencies: ProbeService(dependencies.settings.allow_private_hosts),
+    service=_service,
     operations=(
         PROBES.list(
             "List source probes",
@@ -48,5 +53,5 @@ AREA = Area(
             "`proposal` is a body that POST /v1/sources takes as it is.",
         ),
     ),
-    jobs=lambda dependencies: {CARRY_OUT: _execution(dependencies)},
+    jobs={CARRY_OUT: _execution},
 )

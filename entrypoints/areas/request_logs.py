@@ -1,11 +1,19 @@
 """GET /v1/request-logs and /v1/request-logs/{id}."""
 
+from collections.abc import Sequence
+
 from adapters.wire import request_logs as wire
 from domain.jobs.usecases.ticks import Tick
 from domain.request_logs.model import RequestLogFilter
 from domain.request_logs.usecases import RequestLogService
 from entrypoints.operations.collection import Collection
 from entrypoints.operations.operation import Area
+from ports.maintenance import Maintenance
+
+
+def _ticks(maintenance: Maintenance) -> Sequence[Tick]:
+    return [Tick("old request logs", 3600, maintenance.purge_request_logs, purges=True)]
+
 
 REQUEST_LOGS = Collection("request_logs", wire.REQUEST_LOG, "request_logs", "/v1/request-logs")
 
@@ -13,7 +21,7 @@ AREA = Area(
     "request_logs",
     "Request logs",
     "Every request of your organisation.",
-    service=lambda _: RequestLogService(),
+    service=RequestLogService,
     operations=(
         REQUEST_LOGS.list(
             "List request logs",
@@ -29,7 +37,5 @@ AREA = Area(
             "One request by its Request-Id; the newest, if a client used the id more than once.",
         ),
     ),
-    ticks=lambda dependencies: [
-        Tick("old request logs", 3600, dependencies.maintenance.purge_request_logs, purges=True)
-    ],
+    ticks=_ticks,
 )

@@ -1,11 +1,14 @@
 """GET, POST /v1/sources/{id}/runs and /categories; POST …/replay, …/records; GET /v1/runs/{id}."""
 
+from collections.abc import Sequence
+from functools import partial
 from typing import Any, TypeAlias
 
 from adapters.wire import category_rules as wire_rules
 from adapters.wire import records as wire_records
 from adapters.wire import runs as wire
 from adapters.wire.resource import Body
+from domain.ingestion.ports import Connectors
 from domain.jobs.usecases.draining import Handler
 from domain.jobs.usecases.ticks import Tick
 from domain.kernel.concurrency import ConcurrencyLimit
@@ -19,6 +22,9 @@ from domain.sources.model import Ladder
 from entrypoints.dependencies import Dependencies
 from entrypoints.operations.collection import Collection
 from entrypoints.operations.operation import Area, ReadContext, Reply, Tool, Undoing, WriteContext
+from entrypoints.settings import Settings
+from ports.maintenance import Maintenance
+from ports.models import Models
 
 Reading: TypeAlias = ReadContext[RunService]
 Writing: TypeAlias = WriteContext[RunService]
@@ -56,30 +62,25 @@ async def set_categories(call: Writing) -> Reply:
     return call.one(wire_rules.CATEGORY_RULES, wire_rules.Listing(*await rules.render(wire_rules.listing, found), run))
 
 
-def _execution(dependencies: Dependencies) -> Handler:
-    return RunExecution(
-        dependencies.uow,
-        dependencies.connectors,
-        dependencies.objects,
-        dependencies.vault,
-        dependencies.feed_readers,
-        dependencies.workspaces,
-        slots=ConcurrencyLimit(dependencies.settings.worker_readers),
-        statistics=dependencies.maintenance.statistics,
-        ladder=Ladder(dependencies.settings.degraded_after, dependencies.settings.blocked_after),
-        ask_models=dependencies.models is not None,
+def _execution(
+    dependencies: Dependencies, settings: Settings, maintenance: Maintenance, models: Models | None
+) -> Handler:
+    make = partial(
+        RunExecution,
+        slots=ConcurrencyLimit(settings.worker_readers),
+        statistics=maintenance.statistics,
+        ladder=Ladder(settings.degraded_after, settings.blocked_after),
+        ask_models=models is not None,
     )
+    return dependencies.call(make)
 
 
-def _due_pulls(dependencies: Dependencies) -> Tick:
-    return Tick(
-        "due pulls", 15, RunScheduler(dependencies.uow, dependencies.source_schedule, dependencies.clock).queue_due
-    )
+def _service(connectors: Connectors, rehearsal: Rehearsal, rules: CategoryRuleService) -> RunService:
+    return RunService(connectors, rehearsal, rules)
 
 
-def _open_batches(dependencies: Dependencies) -> Tick:
-    expiry = BatchExpiry(dependencies.uow, dependencies.storage, dependencies.clock)
-    return Tick("open batches", 60, expiry.expire, purges=True)
+def _ticks(scheduler: RunScheduler, expiry: BatchExpiry) -> Sequence[Tick]:
+    return [Tick("due pulls", 15, scheduler.queue_due), Tick("open batches", 60, expiry.expire, purges=True)]
 
 
 RUNS = Collection("runs", wire.RUN, "sources")
@@ -89,11 +90,7 @@ AREA = Area(
     "runs",
     "Runs",
     "One pull, upload or push of a source, from fetching to storing.",
-    service=lambda dependencies: RunService(
-        dependencies.connectors,
-        Rehearsal(dependencies.feed_readers, dependencies.workspaces),
-        CategoryRuleService(dependencies.parsers),
-    ),
+    service=_service,
     operations=(
         RUNS.list(
             "List a source's runs",
@@ -183,6 +180,6 @@ AREA = Area(
         ),
         RUNS.read("Read a run", "How far a reading of a source is, what it did, and what could not be read."),
     ),
-    jobs=lambda dependencies: {EXECUTE: _execution(dependencies), REFILE: Refiling(dependencies.uow)},
-    ticks=lambda dependencies: [_due_pulls(dependencies), _open_batches(dependencies)],
+    jobs={EXECUTE: _execution, REFILE: Refiling},
+    ticks=_ticks,
 )

@@ -1,6 +1,7 @@
 """GET, POST /v1/sources; GET, PATCH /v1/sources/{id}; PUT, DELETE …/credentials; POST …/test, …/inbound-address/rotate."""
 
 from collections.abc import Awaitable, Callable
+from functools import partial
 
 from adapters.wire import sources as wire
 from domain.catalogue.model import Stream
@@ -18,6 +19,8 @@ from entrypoints.operations.operation import (
     Undoing,
     WriteContext,
 )
+from entrypoints.settings import Settings
+from ports.objects import Objects
 
 
 async def test(call: WriteContext[SourceService]) -> Callable[[], Awaitable[Reply]]:
@@ -30,20 +33,16 @@ async def test(call: WriteContext[SourceService]) -> Callable[[], Awaitable[Repl
     return reach
 
 
-def service_of(dependencies: Dependencies) -> SourceService:
+def service_of(dependencies: Dependencies, settings: Settings, objects: Objects) -> SourceService:
     """The area's use cases."""
-    settings = dependencies.settings
-    return SourceService(
-        dependencies.connectors,
-        dependencies.vault,
-        dependencies.schemas,
-        dependencies.feed_readers,
-        dependencies.workspaces,
-        settings.mail_domain,
-        settings.allow_private_hosts,
-        HandedIn(dependencies.objects),
-        lambda source: context_of(source, Stream.CATALOGUE),
+    make = partial(
+        SourceService,
+        mail_domain=settings.mail_domain,
+        allowed_hosts=settings.allow_private_hosts,
+        handed_in=HandedIn(objects),
+        settings_of=lambda source: context_of(source, Stream.CATALOGUE),
     )
+    return dependencies.call(make)
 
 
 SOURCES = Collection("sources", wire.SOURCE, "sources")

@@ -9,6 +9,7 @@ from domain.uploads.model import NewUpload
 from domain.uploads.usecases import UploadService
 from entrypoints.operations.collection import Collection
 from entrypoints.operations.operation import Area, ReadContext, Reply, WriteContext
+from ports.objects import Objects
 
 Reading: TypeAlias = ReadContext[UploadService]
 Writing: TypeAlias = WriteContext[UploadService]
@@ -26,15 +27,17 @@ async def read(call: Reading) -> Reply:
     return call.one(wire.UPLOAD, found.upload, **wire.target_of(found.target))
 
 
+def _service(objects: Objects, rehearsal: Rehearsal) -> UploadService:
+    return UploadService(objects, rehearse=rehearsal.file)
+
+
 UPLOADS = Collection("uploads", wire.UPLOAD, "sources")
 
 AREA = Area(
     "uploads",
     "Uploads",
     "Files staged for a file source.",
-    service=lambda dependencies: UploadService(
-        dependencies.objects, rehearse=Rehearsal(dependencies.feed_readers, dependencies.workspaces).file
-    ),
+    service=_service,
     operations=(
         UPLOADS.write(
             "announce",

@@ -1,6 +1,6 @@
 """GET /v1/usage and /v1/usage/series."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from adapters.wire import usage as wire
 from domain.jobs.usecases.ticks import Tick
@@ -8,12 +8,14 @@ from domain.kernel.schema import date
 from domain.sources.ports import SourceStore
 from domain.storage.ports import StorageLedger
 from domain.usage.meters import SOURCES, STORED_BYTES
+from domain.usage.ports import UsageUpkeep
 from domain.usage.usecases.folding import UsageFolding
 from domain.usage.usecases.service import UsageService
 from domain.webhooks.usecases.service import wake_endpoints
 from entrypoints.operations.collection import Collection
 from entrypoints.operations.operation import Area, ReadContext, Reply
-from ports.unit_of_work import Tx
+from ports.clock import Clock
+from ports.unit_of_work import Tx, UnitOfWork
 
 
 async def levels(tx: Tx) -> Mapping[str, int]:
@@ -31,6 +33,10 @@ async def read_series(call: ReadContext[UsageService]) -> Reply:
     return call.one(wire.USAGE_SERIES, await call.service.series(call.tx, asked.get("meter"), since, until))
 
 
+def _ticks(uow: UnitOfWork, upkeep: UsageUpkeep, clock: Clock) -> Sequence[Tick]:
+    return [Tick("usage", 15, UsageFolding(uow, upkeep, clock, wire.described, SERVICE, wake_endpoints).tick)]
+
+
 USAGE = Collection("usage", wire.USAGE, "usage")
 SERIES = Collection("usage", wire.USAGE_SERIES, "usage")
 
@@ -38,7 +44,7 @@ AREA = Area(
     "usage",
     "Usage",
     "What your organisation has used of what its plan includes.",
-    service=lambda _: SERVICE,
+    service=lambda: SERVICE,
     operations=(
         USAGE.read(
             "Read usage",
@@ -61,13 +67,5 @@ AREA = Area(
             },
         ),
     ),
-    ticks=lambda dependencies: [
-        Tick(
-            "usage",
-            15,
-            UsageFolding(
-                dependencies.uow, dependencies.usage, dependencies.clock, wire.described, SERVICE, wake_endpoints
-            ).tick,
-        )
-    ],
+    ticks=_ticks,
 )

@@ -5,14 +5,21 @@ from dataclasses import asdict
 from typing import Final, TypeAlias
 
 from adapters.wire import webhooks as wire
+from domain.changes.ports import EventRendering
 from domain.jobs.usecases.ticks import Tick
 from domain.kernel.schema import Schema, enum, id_of, text
+from domain.secrets.ports import Vault
 from domain.webhooks.model import DeliveryFilter, DeliveryStatus
+from domain.webhooks.ports import DeliveryLog
 from domain.webhooks.usecases.service import Rotations, WebhookService
 from entrypoints.dependencies import Dependencies
 from entrypoints.operations.collection import Collection
 from entrypoints.operations.openapi import WEBHOOKS
 from entrypoints.operations.operation import Area, Reply, Tool, Undoing, WriteContext
+from entrypoints.settings import Settings
+from ports.clock import Clock
+from ports.maintenance import Maintenance
+from ports.unit_of_work import UnitOfWork
 
 Writing: TypeAlias = WriteContext[WebhookService]
 
@@ -48,20 +55,17 @@ async def emit_sample(call: Writing) -> Reply:
     return Reply(wire.sample_to_wire(event, call.tx.tenant, call.tx.now))
 
 
-def service(dependencies: Dependencies) -> WebhookService:
+def service(settings: Settings, vault: Vault, rendering: EventRendering) -> WebhookService:
     """The use cases of endpoints and deliveries."""
-    return WebhookService(
-        dependencies.vault,
-        dependencies.event_rendering,
-        wire.described,
-        dependencies.settings.allow_private_hosts,
-    )
+    return WebhookService(vault, rendering, wire.described, settings.allow_private_hosts)
 
 
-def _ticks(dependencies: Dependencies) -> Sequence[Tick]:
-    rotations = Rotations(dependencies.uow, dependencies.delivery_log, service(dependencies), dependencies.clock)
+def _ticks(
+    dependencies: Dependencies, uow: UnitOfWork, log: DeliveryLog, clock: Clock, maintenance: Maintenance
+) -> Sequence[Tick]:
+    rotations = Rotations(uow, log, dependencies.call(service), clock)
     return [
-        Tick("old deliveries", 3600, dependencies.maintenance.purge_deliveries, purges=True),
+        Tick("old deliveries", 3600, maintenance.purge_deliveries, purges=True),
         Tick("lapsed rotations", 60, rotations.end_lapsed),
     ]
 

@@ -5,8 +5,10 @@ from typing import Any
 from domain.audit.chain import ChainFault, ChainReport, FaultKind
 from domain.audit.usecases import AuditService
 from domain.kernel.tenancy import Tenant
+from domain.orgs.ports import OrgRegistry
 from entrypoints.cli.store import DEFAULT, Mode, Store, attributes, find_organisation
 from entrypoints.errors import CommandError
+from ports.unit_of_work import UnitOfWork
 
 
 async def verify(
@@ -34,9 +36,9 @@ async def verify(
         raise CommandError("--noted takes an entry's number and its hash, as in 4711:9f86d081…") from None
     reports = []
     async with store.open() as parts:
-        for organisation in [await find_organisation(parts, org)] if org else await parts.registry().named(""):
+        for organisation in [await find_organisation(parts, org)] if org else await parts[OrgRegistry].named(""):
             for livemode in [mode == "live"] if mode else [True, False]:
-                async with parts.uow().read(Tenant(organisation.id, livemode)) as tx:
+                async with parts[UnitOfWork].read(Tenant(organisation.id, livemode)) as tx:
                     reports.append(await AuditService().verify(tx, hashes))
     whole = not any(report.faults for report in reports)
     answer = {"whole": whole, "chains": [_json(report) for report in reports]}

@@ -20,6 +20,7 @@ from domain.orgs.ports import OrgStore
 from entrypoints.cli.store import Mode, OrganisationStore, attributes
 from entrypoints.errors import CommandError
 from entrypoints.provisioning import OPERATOR, issue_key
+from ports.unit_of_work import UnitOfWork
 
 
 async def create_key(
@@ -89,7 +90,7 @@ async def create_app(
     """
     wanted = NewApp(name, AppKind(kind.replace("-", "_")), redirect_uri, scopes_of(scopes.split(",")))
     async with store.change("oauth.create_app") as (parts, organisation, tx):
-        app, secret = await AppService(parts.access().digest).create_app(tx, _owner(organisation), wanted)
+        app, secret = await parts[AppService].create_app(tx, _owner(organisation), wanted)
     shown = f"Its secret, shown only now: {secret}" if secret else "It is a public app: it has no secret."
     answer = {"organisation": organisation.id, **_described(app), **({"client_secret": secret} if secret else {})}
     return store.answer(answer, f"App {app.name}: client_id {app.client_id}\n{shown}")
@@ -99,7 +100,7 @@ async def list_apps(*, store: OrganisationStore) -> int:
     """List an organisation's OAuth apps."""
     async with (
         store.find() as (parts, organisation),
-        parts.uow().read(Tenant(organisation.id, True)) as tx,
+        parts[UnitOfWork].read(Tenant(organisation.id, True)) as tx,
     ):
         apps = await tx[AppStore].all()
     lines = [f"{app.client_id}  {app.kind:<12} {app.name}" for app in apps]
@@ -115,7 +116,7 @@ async def delete_app(*, app: str, store: OrganisationStore) -> int:
     """
     async with store.change("oauth.delete_app") as (parts, organisation, tx):
         try:
-            await AppService(parts.access().digest).delete_app(tx, _owner(organisation), app)
+            await parts[AppService].delete_app(tx, _owner(organisation), app)
         except DomainError as error:
             raise CommandError(f"There is no app {app!r}; `joinery app list` shows them.") from error
     return store.answer({"organisation": organisation.id, "deleted": app}, f"Deleted {app}.")

@@ -8,8 +8,11 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from adapters.arq.queue import ArqQueue
+from adapters.postgres.maintenance import PostgresPurgeGuard, PostgresScheduleRepair
 from adapters.postgres.migrate import available, read_compatibility
+from adapters.postgres.nodes.pool import Pool
 from adapters.postgres.privileges import APP, SYSTEM
+from domain.ingestion.ports import Connectors
 from domain.kernel.clock import CLOCK, MAX_OFFSET
 from domain.kernel.errors import DomainError
 from domain.kernel.plain import plain
@@ -22,6 +25,10 @@ from entrypoints.container import opened
 from entrypoints.errors import SettingsError, UpError
 from entrypoints.factories import product_version
 from entrypoints.settings import Settings
+from ports.clock import Clock
+from ports.models import Models
+from ports.objects import Objects
+from ports.unit_of_work import UnitOfWork
 
 _CONFIRM = "`joinery doctor --repair-schedule`"
 
@@ -81,7 +88,7 @@ async def _database(configured: Settings) -> tuple[str, str]:
     if fault := schema.fault():
         return "wrong", fault
     later = f"of a later, compatible release ({schema.unknown()[-1]})" if schema.unknown() else "up to date"
-    async with opened(configured) as container, container.pool().coordinator() as link:
+    async with opened(configured) as container, container[Pool].coordinator() as link:
         cursor = await link.cursor.execute(
             "SELECT current_setting('server_version'), bool_or(rolsuper OR rolbypassrls) FROM pg_roles "
             "WHERE rolname = ANY(%s)",
@@ -116,7 +123,7 @@ async def _objects(configured: Settings) -> tuple[str, str]:
 
 async def _connectors(configured: Settings) -> tuple[str, str]:
     async with opened(configured) as container:
-        names = ", ".join(info.name for info in container.connectors().infos())
+        names = ", ".join(info.name for info in container[Connectors].infos())
     return ("ok", names) if names else ("wrong", "none loads; see `joinery plugins check`")
 
 
@@ -124,7 +131,7 @@ async def _models(configured: Settings) -> tuple[str, str]:
     if configured.models is None:
         return "ok", "none is asked"
     async with opened(configured) as container:
-        container.models()
+        container.find(Models)
     found = configured.provider
     provider = f"{found.model} at {found.url} ({found.api})" if found else configured.models
     return "ok", f"asked about columns that nothing else understands, and by the judge: {provider}"
@@ -133,7 +140,7 @@ async def _models(configured: Settings) -> tuple[str, str]:
 async def _clock(configured: Settings, *, repair: bool) -> list[Finding]:
     """Compare the clocks and find implausible due times; `repair` makes those due and confirms the database's clock."""
     async with opened(configured) as container:
-        guard, schedule = container.purge_guard(), container.schedule_repair()
+        guard, schedule = container[PostgresPurgeGuard], container[PostgresScheduleRepair]
         before, offset = await guard.state(), CLOCK.offset()
         found = await (schedule.repair() if repair else schedule.find())
         if repair:
@@ -161,9 +168,9 @@ async def _stored(configured: Settings, report: dict[str, Any], *, sweep: bool) 
     findings = []
     try:
         async with opened(configured) as container:
-            uow, upkeep, clock = container.uow(), container.storage(), container.clock()
-            sweeper = StorageSweeper(uow, upkeep, container.objects(), clock)
-            if sweep and not await container.purge_guard().claim():
+            uow, upkeep, clock = container[UnitOfWork], container[StorageUpkeep], container[Clock]
+            sweeper = StorageSweeper(uow, upkeep, container[Objects], clock)
+            if sweep and not await container[PostgresPurgeGuard].claim():
                 detail = "Nothing was swept, because purges are refused (see purges)."
                 findings.append(Finding("swept", "wrong", detail))
             elif sweep:

@@ -9,8 +9,10 @@ from cyclopts import Parameter
 from domain.kernel.ids import is_id
 from domain.platform.incidents import TEXT, TITLE, Incident, OpenedBy, opened
 from domain.platform.model import COMPONENTS, ComponentState
+from domain.platform.ports import Incidents
 from entrypoints.cli.store import DEFAULT, Store, attributes
 from entrypoints.errors import CommandError
+from ports.clock import Clock
 
 State = Literal["degraded", "down"]
 
@@ -30,10 +32,10 @@ async def open_one(
         text: what is known (default: the title)
     """
     async with store.open() as parts:
-        now = parts.clock().now()
+        now = parts[Clock].now()
         title, text = _bounded(title, TITLE), _bounded(text or title, TEXT)
         made = opened(component, ComponentState(state), title, text, OpenedBy.OPERATOR, now, now)
-        await parts.incidents().save(made)
+        await parts[Incidents].save(made)
     return store.answer(_described(made), f"Opened {made.id}: {made.component} is {made.state}.")
 
 
@@ -56,7 +58,7 @@ async def close(id: str, /, *, text: str = "It is over.", store: Store = DEFAULT
 async def list_open(*, store: Store = DEFAULT) -> int:
     """List those that are open."""
     async with store.open() as parts:
-        found = await parts.incidents().open()
+        found = await parts[Incidents].open()
     lines = [f"{one.id}  {one.component:<10} {one.state:<10} {one.title}" for one in found]
     answer = {"incidents": [_described(one) for one in found]}
     return store.answer(answer, *lines or ["No incident is open."])
@@ -71,11 +73,11 @@ def _bounded(text: str, longest: int) -> str:
 async def _change(store: Store, id: str, change: Callable[[Incident, datetime], Incident]) -> Incident:
     """Save an incident changed now."""
     async with store.open() as parts:
-        before = await parts.incidents().get(id) if is_id("inc", id) else None
+        before = await parts[Incidents].get(id) if is_id("inc", id) else None
         if before is None:
             raise CommandError(f"There is no incident {id!r}; `joinery incident list` shows the open ones.")
-        after = change(before, parts.clock().now())
-        if not await parts.incidents().save(after, before):
+        after = change(before, parts[Clock].now())
+        if not await parts[Incidents].save(after, before):
             raise CommandError("The incident has changed meanwhile; run this again.")
     return after
 

@@ -11,6 +11,7 @@ from cyclopts import Parameter
 
 from adapters.files.packing import GzipPacker
 from adapters.postgres.erasing import PostgresErasure
+from adapters.postgres.nodes.pool import Pool
 from domain.audit.model import Change
 from domain.audit.ports import AuditLog
 from domain.catalogue.ports import CatalogueStore
@@ -21,14 +22,17 @@ from domain.kernel.tenancy import Tenant
 from domain.matching.index import matching
 from domain.matching.ports import MatchIndexStore
 from domain.orgs.model import KINDS, Organisation, Plan
+from domain.orgs.ports import OrgRegistry
 from domain.orgs.usecases.leaving import Leaving, StillWritten
 from domain.storage.model import KEPT_IN_OBJECTS
 from entrypoints.areas.registry import AREAS
 from entrypoints.cli.store import DEFAULT, Mode, OrganisationStore, Store, attributes
-from entrypoints.container import Container
 from entrypoints.datasets import ListDatasets
+from entrypoints.dependencies import Dependencies
 from entrypoints.errors import CommandError
 from entrypoints.provisioning import begin, new_organisation
+from ports.objects import Objects
+from ports.unit_of_work import UnitOfWork
 
 
 async def create(
@@ -51,8 +55,8 @@ def _described(organisation: Organisation) -> dict[str, Any]:
     return attributes(organisation, "name", "kind") | {"organisation": organisation.id, "plan": organisation.plan.code}
 
 
-async def _find_plan(parts: Container, code: str) -> Plan:
-    plan: Plan | None = await parts.registry().plan(code)
+async def _find_plan(parts: Dependencies, code: str) -> Plan:
+    plan: Plan | None = await parts[OrgRegistry].plan(code)
     if plan is None:
         raise CommandError(f"There is no plan {code!r}; take free, standard, high or max.")
     return plan
@@ -61,7 +65,7 @@ async def _find_plan(parts: Container, code: str) -> Plan:
 async def list_all(*, store: Store = DEFAULT) -> int:
     """List every organisation: id, plan, kind, name."""
     async with store.open() as parts:
-        organisations = await parts.registry().named("")
+        organisations = await parts[OrgRegistry].named("")
     lines = [f"{one.id}  {one.plan.code:<9} {one.kind:<9} {one.name}" for one in organisations]
     answer = {"organisations": [_described(one) for one in organisations]}
     return store.answer(answer, *lines or ["There is no organisation yet."])
@@ -74,7 +78,7 @@ async def change_plan(*, plan: str, store: OrganisationStore) -> int:
         plan: free, standard, high or max; GET /v1/plans tells what each includes
     """
     async with store.find() as (parts, organisation):
-        await parts.registry().change_plan(organisation.id, await _find_plan(parts, plan))
+        await parts[OrgRegistry].change_plan(organisation.id, await _find_plan(parts, plan))
         before = organisation.plan.code
         async with begin(parts, organisation, "orgs.change_plan") as tx:
             await tx[AuditLog].add(Change("organisation", organisation.id, "update", {"plan": before}, {"plan": plan}))
@@ -102,11 +106,11 @@ async def export(*, to: Path, store: OrganisationStore) -> int:
         raise CommandError(f"{to} is not empty; name a new folder.")
     manifests: dict[str, Any] = {}
     async with store.find() as (parts, organisation):
-        datasets = ListDatasets(lambda: AREAS, parts.assembled())
+        datasets = ListDatasets(lambda: AREAS, parts)
         for mode in ("live", "test"):
             folder, manifest = to / mode, []
             folder.mkdir(parents=True, mode=0o700)
-            async with parts.uow().snapshot(Tenant(organisation.id, mode == "live")) as tx:
+            async with parts[UnitOfWork].snapshot(Tenant(organisation.id, mode == "live")) as tx:
                 for name in datasets.names:
                     lines = tx[CatalogueStore].lines(None) if name == PRODUCTS else datasets.lines(tx, name)
                     manifest.append(await _write(folder / f"{name}.jsonl.gz", name, lines))
@@ -143,7 +147,7 @@ async def delete(*, confirm: str | None = None, store: OrganisationStore) -> int
             )
         if not store.json:
             print(f"Deleting {organisation.name}: its keys end now, the rest follows …", file=sys.stderr)
-        leaving = Leaving(PostgresErasure(parts.pool()), parts.objects(), KEPT_IN_OBJECTS)
+        leaving = Leaving(PostgresErasure(parts[Pool]), parts[Objects], KEPT_IN_OBJECTS)
         try:
             erased = await leaving.erase(organisation)
         except StillWritten:

@@ -13,10 +13,13 @@ from domain.kernel.tenancy import Tenant
 from domain.orgs.model import Organisation
 from domain.orgs.ports import OrgStore
 from domain.people.model import User
+from domain.people.ports import People
+from domain.people.usecases.sessions import SessionService
 from entrypoints.cli.store import DEFAULT, OrganisationStore, Store, attributes
-from entrypoints.container import Container
+from entrypoints.dependencies import Dependencies
 from entrypoints.errors import CommandError
 from entrypoints.provisioning import begin, new_member, note, sign_in_link
+from ports.unit_of_work import UnitOfWork
 
 MAX_HOURS = 24 * 90
 """Hours for which an operator's token may last."""
@@ -43,7 +46,7 @@ async def create_token(*, email: str, hours: int = 8, store: OrganisationStore) 
         user = await _find_member(parts, organisation, email)
         if not 0 < hours <= MAX_HOURS:
             raise CommandError(f"A token lasts at least an hour and at most {MAX_HOURS} hours.")
-        session, secret = await parts.sessions().token(user, organisation.id, timedelta(hours=hours))
+        session, secret = await parts[SessionService].token(user, organisation.id, timedelta(hours=hours))
         expires_at = session.expires_at.isoformat()
         async with begin(parts, organisation, "tokens.create") as tx:
             await tx[AuditLog].add(
@@ -78,7 +81,7 @@ async def list_sessions(*, email: str, store: Store = DEFAULT) -> int:
     """
     async with store.open() as parts:
         user = await _find_user(parts, email)
-        sessions = await parts.sessions().list_of(user.id)
+        sessions = await parts[SessionService].list_of(user.id)
     answer = [
         {"session": one.id, "kind": str(one.kind), "address": one.address, "last_used_at": one.seen_at.isoformat()}
         for one in sessions
@@ -100,25 +103,25 @@ async def end_sessions(*, email: str, session: str | None = None, store: Store =
         user = await _find_user(parts, email)
         if session:
             try:
-                await parts.sessions().revoke(user.id, session)
+                await parts[SessionService].revoke(user.id, session)
             except NotFound as error:
                 raise CommandError(f"{user.email} has no session {session!r} in force.") from error
-        ended = 1 if session else await parts.sessions().revoke_all(user.id)
+        ended = 1 if session else await parts[SessionService].revoke_all(user.id)
         await note(parts, user, "sessions_ended")
     return store.answer({"user": user.id, "ended": ended}, f"Ended {ended} of {user.email}'s sessions.")
 
 
-async def _find_user(parts: Container, email: str) -> User:
-    user: User | None = await parts.people().by_email(email)
+async def _find_user(parts: Dependencies, email: str) -> User:
+    user: User | None = await parts[People].by_email(email)
     if user is None:
         raise CommandError(f"Nobody is known by the address {email!r}; add them with `joinery member add`.")
     return user
 
 
-async def _find_member(parts: Container, organisation: Organisation, email: str) -> User:
-    async with parts.uow().read(Tenant(organisation.id, True)) as tx:
+async def _find_member(parts: Dependencies, organisation: Organisation, email: str) -> User:
+    async with parts[UnitOfWork].read(Tenant(organisation.id, True)) as tx:
         member = await tx[OrgStore].member(email)
-    user: User | None = await parts.people().get(member.user) if member is not None else None
+    user: User | None = await parts[People].get(member.user) if member is not None else None
     if user is None:
         raise CommandError(f"{email} is no member of {organisation.name}; add them with `joinery member add`.")
     return user

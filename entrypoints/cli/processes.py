@@ -15,10 +15,12 @@ from cyclopts import Parameter
 
 from adapters.postgres import migrate as migrations
 from domain.kernel.errors import Unavailable
-from domain.platform.ports import SchemaCheck
+from domain.platform.ports import Instances, SchemaCheck
 from domain.platform.usecases import Heartbeat
+from domain.secrets.usecases.keyring import Keyring
 from entrypoints import settings
-from entrypoints.container import Container, opened
+from entrypoints.container import opened
+from entrypoints.dependencies import Dependencies
 from entrypoints.errors import UpError
 from entrypoints.factories import product_version
 from entrypoints.logs import configure
@@ -33,7 +35,7 @@ FIRST_CHECK = 5.0
 
 async def _serve(
     process: str,
-    run: Callable[[Container, settings.Settings], Awaitable[None]],
+    run: Callable[[Dependencies, settings.Settings], Awaitable[None]],
     given: Mapping[str, str] | None = None,
     roles: Sequence[str] = (),
 ) -> int:
@@ -42,7 +44,7 @@ async def _serve(
     configure(configured.log_level)
     LOG.info("starting", extra={"role": process, "version": product_version(), "pid": os.getpid()})
     async with opened(configured, process) as container:
-        schema = container.schema()
+        schema = container[SchemaCheck]
         if process == "api":
             # The API listens even while the database does not answer.
             with contextlib.suppress(Unavailable, TimeoutError):
@@ -51,12 +53,12 @@ async def _serve(
         elif not await _wait_for_schema(schema):
             return 0
         watching = [
-            asyncio.create_task(container.keyring().watch(), name="watching the key ring"),
+            asyncio.create_task(container[Keyring].watch(), name="watching the key ring"),
             asyncio.create_task(
                 schema.watch() if process == "api" else _stop_on_fault(schema), name="watching the schema"
             ),
         ]
-        heartbeat = Heartbeat(container.instances(), roles) if roles else None
+        heartbeat = Heartbeat(container[Instances], roles) if roles else None
         if heartbeat is not None:
             watching.append(asyncio.create_task(heartbeat.run(), name="heartbeat"))
         try:

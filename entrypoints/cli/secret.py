@@ -3,11 +3,13 @@
 from pathlib import Path
 
 from domain.secrets.model import SecretStatus
+from domain.secrets.ports import KeyRings, SealedValues, Vault
 from domain.secrets.usecases.status import secret_status
 from entrypoints.cli.store import DEFAULT, Store, attributes
 from entrypoints.errors import CommandError
 from entrypoints.up import directory
 from entrypoints.up.directory import DataDir
+from ports.clock import Clock
 
 _RESTART = "Restart `joinery up`: until then its processes go on with the secret before."
 
@@ -76,7 +78,7 @@ def _directory(path: Path) -> DataDir:
 async def _look(store: Store) -> tuple[SecretStatus, list[str]]:
     """Return what stands under which secret, and what hinders doing without the former ones."""
     async with store.open() as parts:
-        found = await secret_status(parts.key_rings(), parts.sealed_values(), parts.vault(), parts.clock())
+        found = await secret_status(parts[KeyRings], parts[SealedValues], parts[Vault], parts[Clock])
     hindrances = list(found.hindrances)
     if store.data_dir is not None:
         current = directory.kept_secrets(_directory(store.data_dir))[0]

@@ -6,12 +6,14 @@ from datetime import datetime
 from domain.catalogue.model import Stream
 from domain.kernel.paging import PageRequest
 from domain.kernel.plain import instant, plain
+from domain.platform.ports import Workload
 from domain.runs.model import Run, RunFilter
 from domain.runs.ports import RunStore
 from domain.sources.model import Source, freshness
 from domain.sources.ports import SourceStore
 from entrypoints.cli.store import DEFAULT, Store, attributes
 from entrypoints.errors import CommandError
+from ports.unit_of_work import UnitOfWork
 
 MOST_RUNS = 5
 """Latest runs that are shown."""
@@ -20,10 +22,10 @@ MOST_RUNS = 5
 async def why(id: str, /, *, store: Store = DEFAULT) -> int:
     """Explain the age of a source's data: status, freshness, latest runs."""
     async with store.open() as parts:
-        tenant = await parts.workload().tenant_of_source(id)
+        tenant = await parts[Workload].tenant_of_source(id)
         if tenant is None:
             raise CommandError(f"There is no source {id!r}.")
-        async with parts.uow().read(tenant) as tx:
+        async with parts[UnitOfWork].read(tenant) as tx:
             source = await tx[SourceStore].get(id)
             if source is None:
                 raise CommandError(f"There is no source {id!r}.")

@@ -11,13 +11,17 @@ from domain.kernel.mail_addresses import address_key
 from domain.kernel.tenancy import Tenant
 from domain.orgs.model import Organisation
 from domain.sso.model import Domain
-from domain.sso.ports import ProviderFault, SsoStore
-from domain.sso.usecases.settings import Wanted
+from domain.sso.ports import IdentityProviders, ProviderFault, SsoStore
+from domain.sso.usecases.proving import DomainProofs
+from domain.sso.usecases.rules import SsoRules
+from domain.sso.usecases.settings import SsoSettings, Wanted
+from domain.sso.usecases.signing_in import SsoSignIn
 from entrypoints.cli.store import OrganisationStore, attributes
-from entrypoints.container import Container
+from entrypoints.dependencies import Dependencies
 from entrypoints.errors import CommandError
 from entrypoints.provisioning import begin
 from entrypoints.settings import read_file_settings
+from ports.unit_of_work import UnitOfWork
 
 SECRET = "JOINERY_SSO_SECRET"  # noqa: S105  the name of a variable, no secret
 NOBODY = "nobody"
@@ -41,14 +45,15 @@ async def set_up(
     """
     secret = None if keep_secret else _read_secret()
     async with store.find() as (parts, organisation):
-        sso = parts.assembled().sso
         try:
-            issuer = await sso.providers.issuer(issuer)
+            issuer = await parts[IdentityProviders].issuer(issuer)
         except ProviderFault as error:
             raise CommandError(str(error)) from error
         async with begin(parts, organisation, "sso.set") as tx:
-            await sso.settings.set(tx, Wanted(issuer, client_id, secret, None if joins_as == NOBODY else joins_as))
-        redirect_uri = sso.sign_in.redirect_uri(organisation.id)
+            await parts[SsoSettings].set(
+                tx, Wanted(issuer, client_id, secret, None if joins_as == NOBODY else joins_as)
+            )
+        redirect_uri = parts[SsoSignIn].redirect_uri(organisation.id)
     answer = {"organisation": organisation.id, "issuer": issuer, "redirect_uri": redirect_uri}
     return store.answer(answer, f"Set up. Register this redirect address at the provider:\n{redirect_uri}")
 
@@ -68,9 +73,9 @@ def _read_secret() -> str:
 async def show(*, store: OrganisationStore) -> int:
     """Show what is set up, and each domain's record."""
     async with store.find() as (parts, organisation):
-        async with parts.uow().read(Tenant(organisation.id, True)) as tx:
+        async with parts[UnitOfWork].read(Tenant(organisation.id, True)) as tx:
             connection, domains = await tx[SsoStore].connection(), await tx[SsoStore].domains()
-        redirect_uri = parts.assembled().sso.sign_in.redirect_uri(organisation.id)
+        redirect_uri = parts[SsoSignIn].redirect_uri(organisation.id)
     described: dict[str, Any] | None = None
     sentence = f"{organisation.name} has no single sign-on."
     if connection is not None:
@@ -102,30 +107,30 @@ async def add_domain(domain: str, /, *, store: OrganisationStore) -> int:
     return store.answer(answer, sentences[found.state])
 
 
-async def _prove(parts: Container, organisation: Organisation, name: str) -> Domain:
+async def _prove(parts: Dependencies, organisation: Organisation, name: str) -> Domain:
     """Return the domain, named from now on, or after a look for its record."""
-    sso, wanted = parts.assembled().sso, address_key(name).removeprefix("@").rstrip(".")
-    async with parts.uow().read(Tenant(organisation.id, True)) as tx:
+    wanted = address_key(name).removeprefix("@").rstrip(".")
+    async with parts[UnitOfWork].read(Tenant(organisation.id, True)) as tx:
         known = next((one for one in await tx[SsoStore].domains() if one.domain == wanted), None)
     domain: Domain
     if known is None:
         async with begin(parts, organisation, "sso.add_domain") as tx:
-            domain = await sso.settings.add_domain(tx, name)
+            domain = await parts[SsoSettings].add_domain(tx, name)
         return domain
-    there = await sso.proofs.is_there(known)
+    there = await parts[DomainProofs].is_there(known)
     if there is None:
         raise CommandError(f"The name servers of {wanted} did not answer; try again.")
     async with begin(parts, organisation, "sso.check_domain") as tx:
-        domain = await sso.proofs.keep(tx, wanted, there)
-        obliged = await sso.settings.obliged(tx)
-    await sso.rules.barred(organisation.id, obliged)
+        domain = await parts[DomainProofs].keep(tx, wanted, there)
+        obliged = await parts[SsoSettings].obliged(tx)
+    await parts[SsoRules].barred(organisation.id, obliged)
     return domain
 
 
 async def remove(*, store: OrganisationStore) -> int:
     """Forget the provider and whom it knows."""
     async with store.change("sso.remove") as (parts, organisation, tx):
-        await parts.assembled().sso.settings.remove(tx)
+        await parts[SsoSettings].remove(tx)
     answer = {"organisation": organisation.id, "removed": True}
     return store.answer(answer, f"{organisation.name} has no single sign-on any more.")
 
@@ -137,11 +142,10 @@ async def enforce(*, off: bool = False, store: OrganisationStore) -> int:
         off: let them in in other ways again, as when a provider is down
     """
     async with store.find() as (parts, organisation):
-        sso = parts.assembled().sso
         async with begin(parts, organisation, "sso.enforce") as tx:
-            await sso.settings.enforce(tx, not off)
-            affected = () if off else await sso.settings.affected(tx)
-        ended = await sso.rules.barred(organisation.id, affected)
+            await parts[SsoSettings].enforce(tx, not off)
+            affected = () if off else await parts[SsoSettings].affected(tx)
+        ended = await parts[SsoRules].barred(organisation.id, affected)
     answer = {"organisation": organisation.id, "enforced": not off, "sessions_ended": ended}
     result = "may sign in in other ways again." if off else f"sign in by it alone now; {ended} sessions ended."
     return store.answer(answer, f"{organisation.name}'s people {result}")

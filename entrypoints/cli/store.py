@@ -12,8 +12,10 @@ from cyclopts import Parameter
 
 from domain.kernel.plain import plain
 from domain.orgs.model import Organisation
+from domain.orgs.ports import OrgRegistry
 from entrypoints import settings
-from entrypoints.container import Container, opened
+from entrypoints.container import opened
+from entrypoints.dependencies import Dependencies
 from entrypoints.errors import CommandError
 from entrypoints.provisioning import begin
 from entrypoints.up.directory import attach
@@ -46,7 +48,7 @@ class Store:
         """Read the settings of that environment."""
         return settings.from_environment(self.environment())
 
-    def open(self) -> AbstractAsyncContextManager[Container]:
+    def open(self) -> AbstractAsyncContextManager[Dependencies]:
         """Open the store."""
         return opened(self.settings())
 
@@ -76,13 +78,13 @@ class OrganisationStore(Store):
     org: str
 
     @asynccontextmanager
-    async def find(self) -> AsyncIterator[tuple[Container, Organisation]]:
+    async def find(self) -> AsyncIterator[tuple[Dependencies, Organisation]]:
         """Open the store and find the organisation."""
         async with self.open() as parts:
             yield parts, await find_organisation(parts, self.org)
 
     @asynccontextmanager
-    async def change(self, operation: str, mode: Mode = "live") -> AsyncIterator[tuple[Container, Organisation, Tx]]:
+    async def change(self, operation: str, mode: Mode = "live") -> AsyncIterator[tuple[Dependencies, Organisation, Tx]]:
         """Open the store and change the organisation as the operator, in one unit of work."""
         async with (
             self.find() as (parts, organisation),
@@ -91,15 +93,15 @@ class OrganisationStore(Store):
             yield parts, organisation, tx
 
 
-async def find_organisation(parts: Container, id_or_name: str) -> Organisation:
+async def find_organisation(parts: Dependencies, id_or_name: str) -> Organisation:
     """Find an organisation by its id or unique name.
 
     Raises:
         CommandError: There is none, or several have the name.
     """
-    organisation: Organisation | None = await parts.registry().find(id_or_name)
+    organisation: Organisation | None = await parts[OrgRegistry].find(id_or_name)
     if organisation is None:
-        alike = [one.id for one in await parts.registry().named(id_or_name)] if id_or_name else []
+        alike = [one.id for one in await parts[OrgRegistry].named(id_or_name)] if id_or_name else []
         if alike:
             raise CommandError(f"Several organisations are named {id_or_name!r}; use the id: {', '.join(alike)}.")
         raise CommandError(f"There is no organisation {id_or_name!r}; `joinery org list` shows them.")

@@ -14,6 +14,7 @@ from domain.runs.ports import RunStore
 from entrypoints.console.context import PageContext
 from entrypoints.console.products import PRICES, price_path
 from entrypoints.console.rendering import money, text_of
+from ports.clock import Clock
 
 DAYS = 14
 _KEPT = timedelta(days=30)
@@ -109,7 +110,7 @@ class Day(NamedTuple):
 
 async def run_strips(page: PageContext, sources: Sequence[Mapping[str, Any]]) -> dict[str, list[Day]]:
     """Return how the runs of each source, by its id, ended on each of the last days, the oldest first."""
-    today = page.dependencies.clock.now().astimezone(UTC).date()
+    today = page.dependencies[Clock].now().astimezone(UTC).date()
     dates = [today - timedelta(days=number) for number in range(DAYS - 1, -1, -1)]
     async with page.read() as tx:
         found = await tx[RunStore].days(datetime.combine(dates[0], datetime.min.time(), UTC)) if sources else ()

@@ -13,6 +13,7 @@ from domain.access.model import SESSION_PREFIX, is_secret
 from domain.kernel.concurrency import ConcurrencyLimit
 from domain.kernel.errors import DomainError, NotFound
 from domain.people.model import SignedIn
+from domain.people.usecases.sessions import SessionService
 from entrypoints.console.context import ConsoleServices, Page, PageContext, Refused
 from entrypoints.console.rendering import STATIC, static_files
 from entrypoints.console.request import ANONYMOUS, LONGEST, ConsoleRequest
@@ -23,6 +24,7 @@ from entrypoints.http.exchange import Response
 from entrypoints.http.pipeline import Pipeline
 from entrypoints.http.representations import is_packed, packed, put
 from entrypoints.operations.codes import CODES
+from entrypoints.settings import Settings
 
 log = logging.getLogger("joinery.console")
 _NO_PAGE = "There is no such page. The menu leads to every page there is."
@@ -52,7 +54,7 @@ class Console:
             MOST_FILES, MOST_FILES_OF_ONE, noun="forms with files in hand", retry_after=5
         )
         self._sessions = TtlCache[SignedIn]()
-        self._spool = dependencies.settings.work_dir
+        self._spool = dependencies[Settings].work_dir
         if self._spool is not None:
             self._spool.mkdir(parents=True, exist_ok=True)
 
@@ -103,7 +105,7 @@ class Console:
         entry = self._sessions.get(digest)
         if entry is not None:
             return entry[0]
-        return await self._sessions.ask(digest, lambda: self.services.dependencies.sessions.find(secret))
+        return await self._sessions.ask(digest, lambda: self.services.dependencies[SessionService].find(secret))
 
     def _route(self, page: PageContext) -> Page:
         """Return the row of the request's page, with its ids in the context. Raises Refused or NotFound."""

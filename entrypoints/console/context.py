@@ -18,10 +18,12 @@ from domain.kernel.ids import new_id
 from domain.kernel.tenancy import Actor, AuditContext, Tenant
 from domain.orgs.model import MANAGERS
 from domain.people.model import LIFETIME, SignedIn
+from domain.people.ports import People
+from domain.people.usecases.accounts import Accounts
 from domain.people.usecases.invitations import InvitationService
-from domain.people.usecases.sessions import Visitor
-from domain.people.usecases.throttling import Devices, Throttle
+from domain.people.usecases.sessions import SessionService, Visitor
 from domain.runs.usecases.inspection import Excerpting, OriginRows
+from domain.secrets.keys import WorkingKeys
 from entrypoints.console.rendering import rendered
 from entrypoints.console.request import LONGEST, ConsoleRequest, FormData, Upload, parse_query
 from entrypoints.console.security import (
@@ -39,10 +41,12 @@ from entrypoints.dependencies import Dependencies
 from entrypoints.http.addresses import Proxies
 from entrypoints.http.exchange import Request, Response
 from entrypoints.http.pipeline import Pipeline
-from entrypoints.oauth.endpoints import oauth_services
+from entrypoints.oauth.endpoints import OAuthServices
 from entrypoints.operations.codes import CODES
-from ports.limits import Budget
-from ports.unit_of_work import Tx
+from entrypoints.settings import Settings
+from ports.clock import Clock
+from ports.limits import Budget, Limits
+from ports.unit_of_work import Tx, UnitOfWork
 
 SECTIONS = ("Home", "Catalogue", "Sources", "Matching", "Developers", "Organisation")
 CONFIRM = "/console/confirm"
@@ -216,22 +220,14 @@ class ConsoleServices:
 
     def __init__(self, dependencies: Dependencies, pipeline: Pipeline, pages: Sequence[Page]) -> None:
         self.dependencies, self.pipeline, self.pages = dependencies, pipeline, tuple(pages)
-        settings, parsing = dependencies.settings, (dependencies.feed_readers, dependencies.workspaces)
-        self.signatures, self.cookies = Signatures(dependencies.keys.links), Cookies(settings.base_url)
+        settings = dependencies[Settings]
+        self.signatures, self.cookies = Signatures(dependencies[WorkingKeys].links), Cookies(settings.base_url)
         self.forgery = ForgeryCheck(self.signatures, settings.base_url)
-        self.proxies = Proxies(settings.trusted_proxies)
-        self.excerpting = Excerpting(dependencies.objects, *parsing)
-        self.origins = OriginRows(dependencies.uow, dependencies.objects, *parsing)
-        self.invitations = InvitationService(
-            dependencies.memberships,
-            dependencies.people,
-            dependencies.access,
-            dependencies.outgoing_mail,
-            Throttle(dependencies.limits, Devices(dependencies.access)),
-            dependencies.clock,
-            settings.base_url,
-        )
-        self.oauth = oauth_services(dependencies)
+        self.proxies = dependencies[Proxies]
+        self.excerpting = dependencies[Excerpting]
+        self.origins = dependencies[OriginRows]
+        self.invitations = dependencies[InvitationService]
+        self.oauth = dependencies[OAuthServices]
         stored = [parse(settings.objects_url).endpoint] if settings.objects_url.startswith("s3://") else []
         parts = map(urlsplit, (settings.base_url, *stored))
         self.object_origins = tuple(f"{one.scheme}://{one.netloc}" for one in parts if one.netloc)
@@ -269,7 +265,7 @@ class PageContext:
         """Offer what most views use under shorter names."""
         self.dependencies, self.cookies = self.console.dependencies, self.console.cookies
         parts = self.dependencies
-        self.accounts, self.sessions, self.people, self.sso = parts.accounts, parts.sessions, parts.people, parts.sso
+        self.accounts, self.sessions, self.people = parts[Accounts], parts[SessionService], parts[People]
 
     @property
     def sent(self) -> bool:
@@ -318,14 +314,14 @@ class PageContext:
 
     def read(self, *, livemode: bool | None = None) -> AbstractAsyncContextManager[Tx]:
         """Read the tenant's stores, in the session's mode unless another is named."""
-        return self.dependencies.uow.read(self._tenant(livemode))
+        return self.dependencies[UnitOfWork].read(self._tenant(livemode))
 
     @asynccontextmanager
     async def transaction(self, operation: str, *, livemode: bool | None = None) -> AsyncIterator[Tx]:
         """Begin an audited unit of work of the person, for what has no operation. Raises Refused."""
         context = AuditContext(self.principal.actor, operation, self.request_id)
         try:
-            async with self.dependencies.uow.begin(self._tenant(livemode), context) as tx:
+            async with self.dependencies[UnitOfWork].begin(self._tenant(livemode), context) as tx:
                 yield tx
         except DomainError as error:
             raise self.refusal(error) from error
@@ -338,7 +334,7 @@ class PageContext:
     def transaction_of(self, org: str, user: str, operation: str) -> AbstractAsyncContextManager[Tx]:
         """Begin one of a person in an organisation that is not their session's."""
         context = AuditContext(Actor("user", user), operation, self.request_id)
-        return self.dependencies.uow.begin(Tenant(org, True), context)
+        return self.dependencies[UnitOfWork].begin(Tenant(org, True), context)
 
     def _tenant(self, livemode: bool | None) -> Tenant:
         tenant = self.principal.tenant
@@ -368,7 +364,7 @@ class PageContext:
 
     async def take_turn(self, budget: Budget) -> None:
         """Take one from the budget. Raises RateLimited, with the seconds until there is one again."""
-        taken = await self.dependencies.limits.take(budget)
+        taken = await self.dependencies[Limits].take(budget)
         if not taken.allowed:
             raise RateLimited(retry_after=max(1, int(taken.next_in) + 1))
 
@@ -511,7 +507,7 @@ def sudo(back: str, *, own: bool = False) -> Callable[[View], View]:
         @wraps(view)
         async def proved(page: PageContext) -> Response:
             session, accounts, user = page.person.session, page.accounts, page.person.user.id
-            if session.is_sudo(page.dependencies.clock.now()) and not (
+            if session.is_sudo(page.dependencies[Clock].now()) and not (
                 own
                 and session.only_vouched_for
                 and (

@@ -12,6 +12,8 @@ from aiohttp import ClientSession
 
 from domain.access.usecases import KeyRequest
 from domain.kernel.paging import PageRequest
+from domain.orgs.ports import Memberships, OrgRegistry
+from domain.people.ports import People
 from entrypoints import settings
 from entrypoints.container import opened
 from entrypoints.demo import feeds, messages
@@ -165,9 +167,9 @@ async def _sign_in(env: Mapping[str, str], session: ClientSession, state: State,
         else:
             return api
     async with opened(settings.from_environment(env)) as parts:
-        organisation = await parts.registry().find(ORGANISATION)
+        organisation = await parts[OrgRegistry].find(ORGANISATION)
         if organisation is None:
-            plan = await parts.registry().plan("standard")
+            plan = await parts[OrgRegistry].plan("standard")
             if plan is None:
                 raise DemoError("There is no plan standard.")
             organisation = await new_organisation(parts, ORGANISATION, "retailer", plan)
@@ -216,14 +218,14 @@ async def _carry_out(api: Api, runs: list[FollowedRun], title: list[str]) -> Non
 async def _console_link(env: Mapping[str, str]) -> str:
     """Return an address that signs the demo's owner in to the console, once."""
     async with opened(settings.from_environment(env)) as parts:
-        organisation = await parts.registry().find(ORGANISATION)
+        organisation = await parts[OrgRegistry].find(ORGANISATION)
         if organisation is None:
             raise DemoError("The demo's organisation is gone.")
-        user = await parts.people().by_email(OWNER)
-        of_user = await parts.memberships().of_user(user.id, PageRequest(limit=100)) if user else None
+        user = await parts[People].by_email(OWNER)
+        of_user = await parts[Memberships].of_user(user.id, PageRequest(limit=100)) if user else None
         if of_user is None or organisation.id not in [one.id for one in of_user.items]:
             await new_member(parts, organisation, OWNER, "owner")
-            user = await parts.people().by_email(OWNER)
+            user = await parts[People].by_email(OWNER)
         if user is None:
             raise DemoError("The demo's owner is gone.")
         return await sign_in_link(parts, user, organisation)

@@ -22,6 +22,7 @@ from domain.kernel.paging import PageRequest
 from domain.kernel.plain import plain
 from domain.kernel.tenancy import AuditContext
 from domain.kernel.versions import Versions
+from domain.secrets.ports import Vault
 from entrypoints.dependencies import Dependencies
 from entrypoints.http.checks import RequestState, read_preconditions
 from entrypoints.http.exchange import BODILESS, STREAMED, WITH_BODY, HeaderList, Response
@@ -44,9 +45,10 @@ from entrypoints.operations.operation import (
     WriteContext,
     permit,
 )
+from entrypoints.settings import Settings
 from ports.clock import Clock
 from ports.idempotency import IdempotencyStore, StoredAnswer
-from ports.unit_of_work import Recorded, Tx
+from ports.unit_of_work import Recorded, Tx, UnitOfWork
 
 encode = msgspec.json.Encoder(decimal_format="number").encode
 
@@ -237,8 +239,8 @@ class Execute:
         problems: Problems,
         absence: Absence,
     ) -> None:
-        self._uow, self._vault, self._clock = dependencies.uow, dependencies.vault, dependencies.clock
-        self._base_url, self._services = dependencies.settings.base_url, services
+        self._uow, self._vault, self._clock = dependencies[UnitOfWork], dependencies[Vault], dependencies[Clock]
+        self._base_url, self._services = dependencies[Settings].base_url, services
         self._cursors, self._waiters, self._responses, self._problems = cursors, waiters, responses, problems
         self._absence, self._pressure = absence, pressure
         self._alone = ConcurrencyLimit(ALONE, 1)

@@ -1,7 +1,7 @@
 """Whether the process lives, whether it can work, and what it counts: for supervisors, balancers and Prometheus."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 
 import msgspec
 
@@ -31,7 +31,7 @@ class Ready:
     It needs no credential: so whoever asks while an answer is being found is given that one.
     """
 
-    def __init__(self, checks: Mapping[str, Readiness]) -> None:
+    def __init__(self, checks: Readiness) -> None:
         self._checks = checks
         self._found: asyncio.Task[Mapping[str, bool]] | None = None
         self._second, self._looks = 0.0, 0
@@ -66,7 +66,7 @@ class Ready:
         return dict(zip(self._checks, answers, strict=True))
 
 
-async def _answers(check: Readiness) -> bool:
+async def _answers(check: Callable[[], Awaitable[bool]]) -> bool:
     try:
         async with asyncio.timeout(TIMEOUT):
             return await check()

@@ -6,10 +6,13 @@ from typing import TypeAlias
 
 from adapters.wire.cursors import Cursors
 from domain.access.model import Principal
+from domain.access.usecases import AccessService
 from domain.kernel.concurrency import ConcurrencyLimit
 from domain.kernel.errors import NotFound
 from domain.kernel.versions import SUPPORTED, Versions
-from entrypoints.dependencies import Dependencies
+from domain.platform.ports import SchemaCheck
+from domain.secrets.keys import WorkingKeys
+from entrypoints.dependencies import Dependencies, Waiting
 from entrypoints.http import representations as content_coding
 from entrypoints.http.addresses import Proxies
 from entrypoints.http.body import BodyThreads, HeldBodies
@@ -35,6 +38,10 @@ from entrypoints.http.problems import Absence, Problems
 from entrypoints.metrics import with_surroundings
 from entrypoints.operations.operation import services_of
 from entrypoints.operations.table import NOTHING, Table
+from entrypoints.settings import Settings
+from ports.clock import Clock
+from ports.parsing import ParserRunner
+from ports.telemetry import Tracing
 
 MOST_WAITERS = 1_000
 """Long polls and streams that one organisation may have open at a process."""
@@ -59,27 +66,27 @@ class Pipeline:
         versions: Versions = SUPPORTED,
         thresholds: Thresholds | None = None,
     ) -> None:
-        settings, cursors = dependencies.settings, Cursors(dependencies.keys.cursors)
-        self.table, self._clock, self._tracing = table, dependencies.clock, dependencies.tracing
+        settings, cursors = dependencies[Settings], Cursors(dependencies[WorkingKeys].cursors)
+        self.table, self._clock, self._tracing = table, dependencies[Clock], dependencies.find(Tracing)
         self.services = services_of(table.areas, dependencies)
         self.problems = Problems(settings.docs_url, settings.base_url)
         self.absence = Absence(table)
-        self.pressure = Pressure(dependencies.waiting, thresholds or Thresholds())
+        self.pressure = Pressure(dependencies[Waiting], thresholds or Thresholds())
         self.waiters = waiters = ConcurrencyLimit(None, MOST_WAITERS, noun="long polls and streams open")
-        self.streams = OpenStreams(dependencies.access, dependencies.clock, waiters)
-        self.logs = RequestLogQueue(dependencies.request_logs)
+        self.streams = OpenStreams(dependencies[AccessService], dependencies[Clock], waiters)
+        self.logs = dependencies[RequestLogQueue]
         self.bodies = HeldBodies()
         self._packing = BodyThreads()
         self.metrics = self._measured()
         with_surroundings(self.metrics, dependencies)
-        self.authenticate = Authenticate(dependencies.access, Proxies(settings.trusted_proxies), dependencies.schema)
-        self.charge, self.shed = RateLimit(dependencies.limits), ShedLoad(self.pressure)
-        self.parameters = ReadParameters(cursors, self.bodies, self.pressure, dependencies.parsers)
+        self.authenticate = Authenticate(dependencies[AccessService], dependencies[Proxies], dependencies[SchemaCheck])
+        self.charge, self.shed = dependencies[RateLimit], ShedLoad(self.pressure)
+        self.parameters = ReadParameters(cursors, self.bodies, self.pressure, dependencies[ParserRunner])
         self._checks: tuple[Step, ...] = (
             read_request_line,
             self.authenticate,
             choose_mode,
-            ChooseVersion(dependencies.access, versions),
+            ChooseVersion(dependencies[AccessService], versions),
             self.charge,
             self.shed,
             check_permission,

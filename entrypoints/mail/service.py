@@ -11,13 +11,14 @@ import ssl
 from concurrent.futures import ThreadPoolExecutor
 
 from adapters.dns.records import DnsRecords
+from adapters.files.workspaces import FileWorkspaces
 from adapters.mime.reader import MimeReader
 from adapters.senders.checks import SenderVerifier
 from domain.kernel.concurrency import ConcurrencyLimit
-from domain.mail.ports import MessageReader, SenderChecks
+from domain.mail.ports import InboundAddresses, MessageReader, SenderChecks
 from domain.mail.usecases.intake import Intake
 from domain.mail.usecases.staging import Staging
-from entrypoints.container import Container
+from entrypoints.dependencies import Dependencies
 from entrypoints.errors import SettingsError
 from entrypoints.factories import parsers_of
 from entrypoints.mail.peers import Peers
@@ -25,6 +26,9 @@ from entrypoints.mail.session import Desk, MailSession
 from entrypoints.mail.settings import Certificate, MailSettings
 from entrypoints.settings import Settings
 from entrypoints.stopping import stopping_on_signals
+from ports.limits import Limits
+from ports.parsing import ParserRunner
+from ports.unit_of_work import UnitOfWork
 
 LOG = logging.getLogger("joinery.mail")
 TAKING = 8
@@ -38,15 +42,15 @@ GRACE = 10.0
 _RENEW_EVERY = 60.0
 
 
-async def run_mail(container: Container, settings: Settings, mail: MailSettings) -> None:
+async def run_mail(dependencies: Dependencies, settings: Settings, mail: MailSettings) -> None:
     """Receive mail until SIGTERM or SIGINT. Raises SettingsError."""
     logging.getLogger("mail.log").setLevel(logging.ERROR)  # the library's log has the addresses, which are secrets
-    await asyncio.to_thread(container.workspaces().sweep)
+    await asyncio.to_thread(dependencies[FileWorkspaces].sweep)
     asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(THREADS))
     # Checks of senders mostly wait for name servers, so they have slots of their own.
     verifiers = parsers_of(settings, most=TAKING)
     checks = SenderVerifier(DnsRecords(mail.resolver), verifiers)
-    desk = desk_of(container, mail, MimeReader(container.parsers()), checks)
+    desk = desk_of(dependencies, mail, MimeReader(dependencies[ParserRunner]), checks)
     with stopping_on_signals() as stop:
         listener = Listener(desk)
         await listener.start(mail.host, mail.port)
@@ -62,23 +66,17 @@ async def run_mail(container: Container, settings: Settings, mail: MailSettings)
     await verifiers.close()
 
 
-def desk_of(container: Container, mail: MailSettings, reader: MessageReader, checks: SenderChecks) -> Desk:
+def desk_of(dependencies: Dependencies, mail: MailSettings, reader: MessageReader, checks: SenderChecks) -> Desk:
     """What the listener's connections share. Raises SettingsError."""
-    given = container.assembled()
-    intake = Intake(
-        given.uow,
-        container.inbound_addresses(),
-        reader,
-        checks,
-        Staging(given.uow, given.objects, given.workspaces),
-    )
+    uow, addresses = dependencies[UnitOfWork], dependencies[InboundAddresses]
+    intake = Intake(uow, addresses, reader, checks, dependencies[Staging])
     certificate = Certificate.load(mail.certificate, mail.key) if mail.certificate and mail.key else None
     return Desk(
         intake=intake,
-        limits=given.limits,
+        limits=dependencies[Limits],
         peers=Peers(mail.connections, mail.connections_each, mail.relays),
         taking=ConcurrencyLimit(TAKING, TAKING_EACH),
-        hostname=mail.hostname or given.settings.mail_domain or socket.getfqdn(),
+        hostname=mail.hostname or dependencies[Settings].mail_domain or socket.getfqdn(),
         each_minute=mail.each_minute,
         certificate=certificate,
     )

@@ -22,7 +22,6 @@ from domain.oauth.usecases.consent import ConsentService
 from domain.oauth.usecases.grants import GrantService
 from domain.oauth.usecases.tokens import TokenService
 from domain.people.usecases.throttling import network_of
-from entrypoints.dependencies import Dependencies
 from entrypoints.http import body as json_body
 from entrypoints.http.addresses import Proxies
 from entrypoints.http.exchange import HeaderList, Request, Response
@@ -58,21 +57,6 @@ class OAuthServices:
     consent: ConsentService
     apps: AppService
     grants: GrantService
-
-
-def oauth_services(dependencies: Dependencies) -> OAuthServices:
-    """The use cases on those adapters."""
-    store, rules, limits = dependencies.token_store, dependencies.grant_rules, dependencies.limits
-    clock, digest = dependencies.clock, dependencies.access.digest
-    clients = Clients(store, rules, dependencies.web, limits, clock, digest)
-    return OAuthServices(
-        rules=rules,
-        clients=clients,
-        tokens=TokenService(store, clients, rules, limits, clock, digest),
-        consent=ConsentService(store, clients, rules, limits, clock, digest),
-        apps=AppService(digest),
-        grants=GrantService(),
-    )
 
 
 class OAuthEndpoints:

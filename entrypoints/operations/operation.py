@@ -371,16 +371,16 @@ class Area:
 
     `across` makes them of an area that works through all others: of their services and the whole table.
 
-    `jobs` are the handlers of its kinds of job, `ticks` what the leading scheduler does for it now and then. `webhooks` are the requests that it sends to others, as OpenAPI has them.
+    `jobs` make the handlers of its kinds of job, `ticks` what the leading scheduler does for it now and then; all three are given the parts that their parameters name. `webhooks` are the requests that it sends to others, as OpenAPI has them.
     """
 
     name: str
     title: str
     description: str
-    service: Callable[[Dependencies], Any]
+    service: Callable[..., Any]
     operations: tuple[Operation, ...]
-    jobs: Callable[[Dependencies], Mapping[str, Handler]] = lambda _: {}
-    ticks: Callable[[Dependencies], Sequence[Tick]] = lambda _: ()
+    jobs: Mapping[str, Callable[..., Handler]] = field(default_factory=dict)
+    ticks: Callable[..., Sequence[Tick]] = lambda: ()
     across: Callable[[Mapping[str, Any], Sequence[Operation]], Any] | None = None
     webhooks: Mapping[str, Callable[[Callable[[Any, str], Any]], Any]] = field(default_factory=dict)
 
@@ -393,7 +393,12 @@ class Area:
 def services_of(areas: Iterable[Area], dependencies: Dependencies) -> dict[str, Any]:
     """The use cases of every area, by its name."""
     listed = list(areas)
-    services = {area.name: area.service(dependencies) for area in listed if area.across is None}
+    services = {area.name: dependencies.call(area.service) for area in listed if area.across is None}
     operations = [row for area in listed for row in area.operations]
     across = {area.name: area.across(services, operations) for area in listed if area.across is not None}
     return services | across
+
+
+def handlers_of(areas: Iterable[Area], dependencies: Dependencies) -> dict[str, Handler]:
+    """The handlers of the areas' kinds of job."""
+    return {kind: dependencies.call(maker) for area in areas for kind, maker in area.jobs.items()}

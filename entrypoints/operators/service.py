@@ -8,16 +8,20 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Generic, TypeVar, cast
 
+from domain.jobs.ports import Dispatch
 from domain.outbox.model import OutgoingMessage
+from domain.outbox.usecases.outgoing_mail import OutgoingMail
+from domain.platform.ports import Workload
 from domain.platform.usecases import PlatformService
 from domain.platform.workload import JOBS
 from entrypoints.console.rendering import STATIC, environment, static_files
 from entrypoints.console.security import GUARDED, content_policy
-from entrypoints.dependencies import Dependencies
+from entrypoints.dependencies import Dependencies, Readiness
 from entrypoints.http.addresses import Proxies
 from entrypoints.http.connections import hypercorn_config, serve
 from entrypoints.http.exchange import Response
 from entrypoints.http.health import Ready
+from ports.clock import Clock
 
 T = TypeVar("T")
 SECONDS = 4.0
@@ -68,14 +72,14 @@ class Looking:
 
     def __init__(self, dependencies: Dependencies) -> None:
         self._parts = dependencies
-        self._ready = Ready(dependencies.readiness)
+        self._ready = Ready(dependencies[Readiness])
         self._turn, self._seen = asyncio.Lock(), cast("Overview | None", None)
-        self._platform = PlatformService(dependencies.platform_checks, dependencies.incidents, dependencies.clock)
+        self._platform = dependencies[PlatformService]
 
     async def look(self) -> Overview:
         """Everything; whoever asks at once, or a moment later, is shown the same, so that looking costs what one look does."""
         async with self._turn:
-            now = self._parts.clock.now()
+            now = self._parts[Clock].now()
             if self._seen is None or not self._seen.now <= now < self._seen.now + FRESH:
                 self._seen = await self._look(now)
             return self._seen
@@ -86,18 +90,18 @@ class Looking:
         asked: list[Awaitable[Part[Any]]] = [
             _part(self._ready.look()),
             _part(self._platform.status()),
-            _part(parts.dispatch.backlog(JOBS)),
-            _part(parts.workload.tenants(now)),
-            _part(parts.workload.slowest()),
-            _part(parts.workload.troubled()),
+            _part(parts[Dispatch].backlog(JOBS)),
+            _part(parts[Workload].tenants(now)),
+            _part(parts[Workload].slowest()),
+            _part(parts[Workload].troubled()),
             _part(self._messages()),
         ]
         names = ("readiness", "status", "backlog", "tenants", "slowest", "troubled", "mail")
         found: dict[str, Part[Any]] = dict(zip(names, await asyncio.gather(*asked), strict=True))
-        return Overview(now=now, sends=parts.outgoing_mail.sends, **found)
+        return Overview(now=now, sends=parts[OutgoingMail].sends, **found)
 
     async def _messages(self) -> Sequence[Message]:
-        box = self._parts.outgoing_mail
+        box = self._parts[OutgoingMail]
         return [Message(one, _opened(box, one)) for one in await box.latest(MESSAGES)]
 
 

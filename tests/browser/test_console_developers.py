@@ -14,9 +14,8 @@ from domain.oauth.usecases.grants import GrantService
 from domain.people.model import Method
 from domain.people.usecases.invitations import InvitationService
 from domain.people.usecases.sessions import Visitor
-from domain.people.usecases.throttling import Devices, Throttle
 from domain.webhooks.ports import WebhookStore
-from entrypoints.oauth.endpoints import oauth_services
+from entrypoints.oauth.endpoints import OAuthServices
 from tests.browser.looking import looked_at
 from tests.browser.serving import Served, served
 from tests.http.client import Client
@@ -49,7 +48,7 @@ async def _prepared(world: World) -> dict[str, str]:
     async with world.uow.begin(tenant, builders.CALL) as tx:
         wanted = NewApp("Shop", AppKind.WEB, ("https://shop.example/back",), frozenset({"products:read"}))
         principal = (await world.sessions.find(cookie)).principal
-        app, _ = await oauth_services(world.dependencies).apps.create_app(tx, principal, wanted)
+        app, _ = await world.dependencies[OAuthServices].apps.create_app(tx, principal, wanted)
         await GrantService.agree(tx, app, browser.user.id, frozenset({"products:read", "sources:write"}))
     return {
         "app": app.id, "cookie": cookie, "endpoint": endpoint, "delivery": deliveries[1].id, "log": log.id,
@@ -59,15 +58,7 @@ async def _prepared(world: World) -> dict[str, str]:
 
 async def _invitation(world: World, tenant: Tenant, user: str) -> str:
     parts = world.dependencies
-    service = InvitationService(
-        parts.memberships,
-        parts.people,
-        parts.access,
-        parts.outgoing_mail,
-        Throttle(parts.limits, Devices(parts.access)),
-        parts.clock,
-        "http://localhost",
-    )
+    service = parts[InvitationService]
     async with world.uow.begin(tenant, AuditContext(Actor("user", user), "tests")) as tx:
         return (await service.invite(tx, "bo@oak.example", "editor"))[1]
 

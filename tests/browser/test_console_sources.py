@@ -11,7 +11,8 @@ import pytest
 
 from domain.kernel.tenancy import Tenant
 from domain.matching.model import MatchPair, PairEvidence
-from entrypoints.container import Container
+from entrypoints.dependencies import Dependencies
+from ports.unit_of_work import UnitOfWork
 from tests.browser.looking import barriers
 from tests.browser.test_site import NARROW, OVERFLOW, WIDE, opened
 from tests.flows.stage import Stage, Tenancy
@@ -44,8 +45,8 @@ class Console:
         return page
 
 
-async def _pairs(container: Container, tenancy: Tenancy) -> list[MatchPair]:
-    shop = Shop(container.uow(), Tenant(tenancy.tenant.org, True))
+async def _pairs(container: Dependencies, tenancy: Tenancy) -> list[MatchPair]:
+    shop = Shop(container[UnitOfWork], Tenant(tenancy.tenant.org, True))
     first = await shop.source(catalogue=tenancy.organisation.catalogue(True))
     second, made = await shop.source(), []
     for number in range(4):

@@ -10,9 +10,11 @@ import pytest
 
 from domain.jobs.model import Backlog
 from domain.kernel.ids import new_id
+from domain.outbox.usecases.outgoing_mail import OutgoingMail
 from domain.people.model import Method, User
 from domain.people.usecases.sessions import Visitor
 from entrypoints.operators.service import OperatorsPage
+from entrypoints.settings import Settings
 from tests.browser.looking import looked_at
 from tests.browser.serving import Served, served
 from tests.http.fakes import World
@@ -38,8 +40,8 @@ async def _prepared(world: World) -> dict[str, Any]:
     world.provider.now = int(now.timestamp())
     user = await world.people.add(User(new_id("usr"), EMAIL, "Ada Moreau", now, now))
     await world.join(user, "Fjord")
-    link = f"{world.dependencies.settings.base_url}/x"
-    await world.dependencies.outgoing_mail.queue("mei@fjord.example", "An invitation", f"Open {link}", "invitation")
+    link = f"{world.dependencies[Settings].base_url}/x"
+    await world.dependencies[OutgoingMail].queue("mei@fjord.example", "An invitation", f"Open {link}", "invitation")
     client = await world.client()
     await client.post("/v1/webhook-endpoints", {"url": "https://shop.example/hook", "event_types": ["*"]})
     return {"owner": user}

@@ -9,7 +9,9 @@ import pytest
 
 from domain.kernel.ids import new_id
 from domain.people.model import Purpose, User
-from domain.people.usecases.sessions import Visitor
+from domain.people.usecases.accounts import Accounts
+from domain.people.usecases.sessions import LinkService, Visitor
+from entrypoints.settings import Settings
 from tests.browser.looking import looked_at
 from tests.browser.serving import Served, served
 from tests.http.fakes import World
@@ -22,9 +24,9 @@ async def _prepared(world: World) -> dict[str, str]:
     """Ingrid has an account, and a link that signs her in."""
     user = await world.people.add(User(new_id("usr"), EMAIL, "Ingrid", None, world.clock.now()))
     await world.join(user, "Fjord")
-    await world.dependencies.accounts.passwords.change(user, PASSWORD, None, Visitor("127.0.0.1"))
-    _, secret = await world.dependencies.links.make(user, Purpose.SIGN_IN, world.orgs["Fjord"].id)
-    return {"link": f"{world.dependencies.settings.base_url}/console/link/{secret}"}
+    await world.dependencies[Accounts].passwords.change(user, PASSWORD, None, Visitor("127.0.0.1"))
+    _, secret = await world.dependencies[LinkService].make(user, Purpose.SIGN_IN, world.orgs["Fjord"].id)
+    return {"link": f"{world.dependencies[Settings].base_url}/console/link/{secret}"}
 
 
 @pytest.fixture(scope="module")

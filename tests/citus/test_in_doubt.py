@@ -7,8 +7,10 @@ from psycopg.conninfo import conninfo_to_dict
 
 from domain.events.ports import EventLog
 from domain.kernel.ids import new_id
-from entrypoints.container import Container, opened
+from entrypoints.container import opened
+from entrypoints.dependencies import Dependencies
 from entrypoints.settings import from_environment
+from ports.unit_of_work import UnitOfWork
 from tests.citus.homes import home_of
 from tests.flows.stage import Stage, Tenancy
 from tests.support import builders
@@ -19,8 +21,8 @@ _SHARD = (
 )
 
 
-async def _write(container: Container, tenancy: Tenancy) -> None:
-    async with container.uow().begin(tenancy.tenant, builders.CALL) as tx:
+async def _write(container: Dependencies, tenancy: Tenancy) -> None:
+    async with container[UnitOfWork].begin(tenancy.tenant, builders.CALL) as tx:
         await tx[EventLog].append([builders.event(new_id("src"))])
 
 

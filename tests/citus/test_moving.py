@@ -17,8 +17,10 @@ from domain.kernel.errors import Unavailable
 from domain.kernel.resource import changed as changed_row
 from domain.kernel.tenancy import Tenant
 from domain.sources.ports import SourceStore
-from entrypoints.container import Container, opened
+from entrypoints.container import opened
+from entrypoints.dependencies import Dependencies
 from entrypoints.settings import from_environment
+from ports.unit_of_work import UnitOfWork
 from tests.citus.following import Follower
 from tests.citus.homes import counted, home_of
 from tests.flows.stage import Stage, Tenancy
@@ -32,8 +34,8 @@ READERS = 2
 class Writers:
     """Change sources and tell so, whatever happens meanwhile; what was refused is tried again by the next one."""
 
-    def __init__(self, container: Container, tenant: Tenant, sources: list[str]) -> None:
-        self._uow, self._tenant, self._sources = container.uow(), tenant, sources
+    def __init__(self, container: Dependencies, tenant: Tenant, sources: list[str]) -> None:
+        self._uow, self._tenant, self._sources = container[UnitOfWork], tenant, sources
         self.committed = self.refused = 0
 
     async def write(self, source: str, done: asyncio.Event) -> None:
@@ -62,7 +64,7 @@ def test_nothing_is_missing_out_of_order_or_elsewhere(stage: Stage, tenants: dic
     with receiver(stage) as at:
         one = hook(mover.api, at, ("source.degraded",))
 
-        async def work(container: Container) -> None:
+        async def work(container: Dependencies) -> None:
             found["seen"], found["writers"], found["moves"] = await _moved_while_used(stage, container, mover)
 
         _run(stage, work)
@@ -81,7 +83,7 @@ def test_nothing_is_missing_out_of_order_or_elsewhere(stage: Stage, tenants: dic
         assert neighbour.api.call("GET", "/v1/sources").status == 200
 
 
-def _run(stage: Stage, work: Callable[[Container], Awaitable[None]]) -> None:
+def _run(stage: Stage, work: Callable[[Dependencies], Awaitable[None]]) -> None:
     """With a container on the stage's settings; on a busy machine moving takes minutes."""
 
     async def main() -> None:
@@ -91,9 +93,9 @@ def _run(stage: Stage, work: Callable[[Container], Awaitable[None]]) -> None:
     asyncio.run(main())
 
 
-async def _moved_while_used(stage: Stage, container: Container, mover: Tenancy) -> tuple[Any, Writers, list[Moved]]:
+async def _moved_while_used(stage: Stage, container: Dependencies, mover: Tenancy) -> tuple[Any, Writers, list[Moved]]:
     sources = [builders.source() for _ in range(3)]
-    async with container.uow().begin(mover.tenant, builders.CALL) as tx:
+    async with container[UnitOfWork].begin(mover.tenant, builders.CALL) as tx:
         for source in sources:
             await tx[SourceStore].add(source)
     writers = Writers(container, mover.tenant, [source.id for source in sources])

@@ -22,8 +22,9 @@ from adapters.http.outbound import HttpOutbound
 from adapters.oidc.provider import OidcProviders
 from domain.kernel.tenancy import Tenant
 from domain.sso.model import Domain
-from domain.sso.ports import ProviderFault, SsoStore
-from domain.sso.usecases.settings import Wanted
+from domain.sso.ports import IdentityProviders, ProviderFault, SsoStore
+from domain.sso.usecases.settings import SsoSettings, Wanted
+from domain.sso.usecases.signing_in import SsoSignIn
 from tests.clients.programs import npm_install
 from tests.http.browser import COOKIE, Browser, Page
 from tests.http.fakes import OPERATOR, World, running
@@ -89,10 +90,10 @@ async def deployment(folder: Path) -> AsyncIterator[Deployment]:
     async with running() as world, GuardedClient(allowed_hosts=allowed) as client:
         world.clock.set(datetime.now(UTC))
         providers = OidcProviders(HttpOutbound(client, allowed))
-        object.__setattr__(world.dependencies.sso, "providers", providers)
-        world.dependencies.sso.sign_in._providers = providers
+        world.dependencies[IdentityProviders] = providers
+        world.dependencies[SsoSignIn]._providers = providers
         org = world.orgs["Fjord"].id
-        redirect = world.dependencies.sso.sign_in.redirect_uri(org)
+        redirect = world.dependencies[SsoSignIn].redirect_uri(org)
         program: Any = subprocess.Popen(
             ["node", PROGRAM.name], cwd=folder, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
         )  # fmt: skip
@@ -102,7 +103,7 @@ async def deployment(folder: Path) -> AsyncIterator[Deployment]:
             issuer = program.stdout.readline().strip()
             async with world.uow.begin(Tenant(org, True), OPERATOR) as tx:
                 found = await providers.issuer(f"{issuer}/")
-                await world.dependencies.sso.settings.set(tx, Wanted(found, "joinery", SECRET, "editor"))
+                await world.dependencies[SsoSettings].set(tx, Wanted(found, "joinery", SECRET, "editor"))
                 now = world.clock.now()
                 await tx[SsoStore].put_domain(Domain(org, "fjord.example", "token", now, None, now, now))
             yield Deployment(world, org, issuer)
@@ -126,7 +127,7 @@ async def test_people_come_in_and_others_do_not(deployment: Deployment) -> None:
 async def test_a_wrong_secret_is_told(deployment: Deployment) -> None:
     world = deployment.world
     async with world.uow.begin(Tenant(deployment.org, True), OPERATOR) as tx:
-        await world.dependencies.sso.settings.set(tx, Wanted(deployment.issuer, "joinery", "another", None))
+        await world.dependencies[SsoSettings].set(tx, Wanted(deployment.issuer, "joinery", "another", None))
     browser, page = await deployment.came_in("ada@fjord.example", "ada")
     assert page.status == 403 and "does not take the client id and secret" in page.text
     assert COOKIE not in browser.cookies

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from entrypoints.container import Container
+from entrypoints.dependencies import Dependencies
 from tests.clients.programs import npm_install, run
 from tests.flows.stage import Stage
 from tests.support.oauth_apps import apps_of
@@ -23,7 +23,7 @@ def told(stage: Stage) -> dict[str, str]:
     """Where the service is, an app of each kind, and the cookie of somebody who is signed in."""
     organisation = stage.organisation().organisation
 
-    async def make(parts: Container) -> tuple[dict[str, Any], str]:
+    async def make(parts: Dependencies) -> tuple[dict[str, Any], str]:
         return await apps_of(parts, organisation)
 
     apps, cookie = stage.within(make)

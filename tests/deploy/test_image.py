@@ -68,7 +68,9 @@ def test_the_context_holds_nothing_that_is_not_copied() -> None:
 @pytest.mark.slow
 def test_the_wheel_from_the_context_is_whole(tmp_path: Path) -> None:
     copied = {Path(source) for source in copied_sources()}
-    installed = build_wheel({path for path in context(ignored()) if path in copied or copied & {*path.parents}}, tmp_path)
+    installed = build_wheel(
+        {path for path in context(ignored()) if path in copied or copied & {*path.parents}}, tmp_path
+    )
     packed = {path.relative_to(installed) for path in installed.rglob("*") if path.is_file()}
     site = {path for path in packed if path.is_relative_to(SITE)}
     modules = {path for path in packed - site if not path.parts[0].endswith(".dist-info")}

@@ -4,12 +4,11 @@ import asyncio
 import signal
 from datetime import datetime, timedelta
 
-from dependency_injector import providers
-
 from entrypoints.container import opened
 from entrypoints.logs import configure
 from entrypoints.settings import from_environment
 from entrypoints.worker.service import run_worker
+from ports.clock import Clock
 from tests.support.memory.clock import SystemClock
 
 STEP = timedelta(seconds=40)
@@ -35,7 +34,7 @@ async def main() -> None:
     loop.add_signal_handler(signal.SIGUSR1, clock.step, STEP)
     loop.add_signal_handler(signal.SIGUSR2, clock.step, -STEP)
     async with opened(settings) as container:
-        container.clock.override(providers.Object(clock))
+        container[Clock] = clock
         await run_worker(container, settings, frozenset({"runs", "webhooks"}))
 
 

@@ -11,7 +11,9 @@ from typing import Any, NamedTuple
 import aiohttp
 
 from domain.changes.model import FeedPosition
+from domain.changes.ports import EventReader
 from domain.changes.usecases.service import ChangesService
+from domain.changes.usecases.tailing import LogTailer
 from domain.kernel.errors import CursorExpired, DomainError
 from entrypoints.container import opened
 from entrypoints.settings import from_environment
@@ -281,8 +283,8 @@ class Reading:
     async def _run(self) -> None:
         self._loop = asyncio.get_running_loop()
         async with opened(from_environment(self.env)) as container:
-            tailer = container.tailer()
-            self._service = ChangesService(container.events(), tailer)
+            tailer = container[LogTailer]
+            self._service = ChangesService(container[EventReader], tailer)
             tasks = {asyncio.create_task(tailer.run()): "the tailer"}
             tasks |= {asyncio.create_task(one.run(self)): one.kind for one in self.followers}
             while not self._stop.is_set():

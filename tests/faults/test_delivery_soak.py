@@ -14,14 +14,17 @@ from dataclasses import dataclass, field
 
 import pytest
 
+from adapters.postgres.nodes.pool import Pool
 from benchmarks.publishing import Publisher
 from benchmarks.readers import CLEAN, LongPolls, Seen, Stream, judged
 from benchmarks.receiving import Receiving
 from benchmarks.reconciling import Report, reconcile
 from domain.events.ports import EventLog
 from domain.kernel.errors import DomainError
-from entrypoints.container import Container, opened
+from entrypoints.container import opened
+from entrypoints.dependencies import Dependencies
 from entrypoints.settings import from_environment
+from ports.unit_of_work import UnitOfWork
 from tests.faults.ground import Ground, ground
 from tests.flows.stage import Tenancy
 from tests.support import builders
@@ -87,14 +90,14 @@ class Load:
         except BaseException as error:
             self.failure = error
 
-    async def _append(self, container: Container, number: int) -> None:
+    async def _append(self, container: Dependencies, number: int) -> None:
         tenancy, dice = self.tenancies[number % len(self.tenancies)], random.Random(self.seed + number)
         publisher = Publisher(tenancy.tenant, tenancy.organisation.catalogue(tenancy.tenant.livemode))
         publisher.few(dice.randint(40, 120))
         while not self._stop.is_set():
             events = publisher.next(dice.randint(1, 12))
             try:
-                async with container.uow().begin(tenancy.tenant, builders.CALL) as tx:
+                async with container[UnitOfWork].begin(tenancy.tenant, builders.CALL) as tx:
                     await tx[EventLog].append(events)
                     await asyncio.sleep(dice.random() * 0.1 if dice.random() < 0.2 else 0)
                     if dice.random() < 0.05:
@@ -108,11 +111,11 @@ class Load:
                     publisher.undo(events)
             await asyncio.sleep(dice.random() * 0.15)
 
-    async def _committed(self, container: Container, tenancy: Tenancy, id: str) -> bool:
+    async def _committed(self, container: Dependencies, tenancy: Tenancy, id: str) -> bool:
         """Whether the transaction with this event was committed after all; asked until there is an answer."""
         while True:
             try:
-                async with container.pool().tenant(tenancy.tenant) as link:
+                async with container[Pool].tenant(tenancy.tenant) as link:
                     cursor = await link.connection.execute("SELECT FROM events WHERE id = %s", (id,))
                     return await cursor.fetchone() is not None
             except DomainError:

@@ -7,13 +7,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from dependency_injector import providers
 
+from adapters.postgres.nodes.pool import Pool
 from adapters.processes.feed_readers import ProcessFeedReaders, ReaderLimits
 from adapters.wire.codec import JsonCodec
+from domain.ingestion.ports import FeedReaders
 from domain.jobs.model import ClaimedJob
+from domain.jobs.ports import Dispatch
 from domain.kernel.concurrency import ConcurrencyLimit
 from domain.runs.queueing import lane
+from ports.clock import Clock
 from tests.flows.bench import Bench, bench
 from tests.flows.feeds import catalogue
 from tests.flows.stage import ROOT
@@ -27,13 +30,12 @@ def _hostile(desk: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
     container = desk.world.container
     limits = ReaderLimits(memory=256, cpu=1, wall=5.0)
-    container.feed_readers.override(providers.Object(ProcessFeedReaders(COMMAND, JsonCodec(), most=2, limits=limits)))
-    container.assembled.reset()
+    container[FeedReaders] = ProcessFeedReaders(COMMAND, JsonCodec(), most=2, limits=limits)
 
 
 async def _due(desk: Bench, source: str) -> None:
     """The job's time has come, whoever held it is gone."""
-    async with desk.world.container.pool().coordinator() as link:
+    async with desk.world.container[Pool].coordinator() as link:
         await link.connection.execute(
             "UPDATE jobs SET run_at = now() - interval '1 s', "
             "lease_until = CASE WHEN lease_until IS NOT NULL THEN now() - interval '1 s' END WHERE lane = %s",
@@ -71,7 +73,7 @@ async def test_a_run_fails_and_is_not_tried_again(
 
 async def _begun(desk: Bench, source: str) -> ClaimedJob:
     """An attempt that begins, and of which nothing is heard any more."""
-    dispatch = desk.world.container.dispatch()
+    dispatch = desk.world.container[Dispatch]
     (job,) = await dispatch.claim(lane(source), 1, timedelta(seconds=30))
     attempt = asyncio.create_task(execution_of(desk.world.container)(job, asyncio.Event()))
     await asyncio.sleep(0.5)
@@ -111,7 +113,7 @@ async def test_attempts_that_die_before_anything_is_read_do_not_count(tmp_path: 
                 return super().slot(org)
 
         for _ in range(4):
-            (job,) = await container.dispatch().claim(lane(source), 1, timedelta(seconds=30))
+            (job,) = await container[Dispatch].claim(lane(source), 1, timedelta(seconds=30))
             execution: Any = execution_of(container)
             execution._slots = Slow(0)
             attempt = asyncio.create_task(execution(job, asyncio.Event()))
@@ -133,8 +135,7 @@ async def test_attempts_that_were_given_back_do_not_count(tmp_path: Path, monkey
             _hostile(desk, hostile)
             for _ in range(5):
                 job = await _begun(desk, source)
-                await desk.world.container.dispatch().release(job, desk.world.container.clock().now())
-        desk.world.container.feed_readers.reset_override()
-        desk.world.container.assembled.reset()
+                await desk.world.container[Dispatch].release(job, desk.world.container[Clock].now())
+        desk.world.container[FeedReaders] = desk.world.container[ProcessFeedReaders]
         await desk.worked(source)
         assert (await desk.newest(source))["status"] == "succeeded"

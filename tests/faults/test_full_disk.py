@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from dependency_injector import providers
 
 from domain.kernel.errors import StorageFull
 from domain.runs.model import WAITS
+from ports.objects import Objects
+from ports.workspaces import Workspaces
 from tests.flows.bench import bench
 from tests.flows.feeds import FeedServer, catalogue, feed_server
 
@@ -60,9 +61,8 @@ async def test_a_run_on_a_full_disk(tmp_path: Path, feeds: FeedServer) -> None:
         await desk.client.post(f"/v1/sources/{source}/runs")
         await desk.worked(source)
         before = await desk.kept()
-        disk = FullDisk(desk.world.container.objects())
-        desk.world.container.objects.override(providers.Object(disk))
-        desk.world.container.assembled.reset()
+        disk = FullDisk(desk.world.container[Objects])
+        desk.world.container[Objects] = disk
         feeds.serve("/feed.csv", catalogue(4))
         for _ in range(4):
             assert (await desk.client.post(f"/v1/sources/{source}/runs")).status == 202
@@ -81,9 +81,8 @@ async def test_a_run_on_a_full_disk(tmp_path: Path, feeds: FeedServer) -> None:
 async def test_pushed_records_outlast_a_full_store(tmp_path: Path) -> None:
     async with bench(tmp_path) as desk:
         source = await desk.source("push", config={"currency": "usd"})
-        disk = FullDisk(desk.world.container.objects())
-        desk.world.container.objects.override(providers.Object(disk))
-        desk.world.container.assembled.reset()
+        disk = FullDisk(desk.world.container[Objects])
+        desk.world.container[Objects] = disk
         for key in ("A", "B"):
             records = [{"product": {"external_id": key, "title": f"Chair {key}"}}]
             assert (await desk.client.post(f"/v1/sources/{source}/records", {"records": records})).status == 202
@@ -119,10 +118,9 @@ async def test_uploads_wait_without_end_for_the_object_store_alone(tmp_path: Pat
         source = await desk.source("file", config={"currency": "usd"})
         container = desk.world.container
         if place == "work folder":
-            container.workspaces.override(providers.Object(FullFolders(container.workspaces())))
+            container[Workspaces] = FullFolders(container[Workspaces])
         else:
-            container.objects.override(providers.Object(StoreWithoutRoom(container.objects())))
-        container.assembled.reset()
+            container[Objects] = StoreWithoutRoom(container[Objects])
         run = await desk.read(b"SKU,Title,Price\nA,Chair,1\n", source)
         assert (run["status"], run["waiting"]["reason"]) == ("waiting", "retry")
         for _ in range(2 * WAITS):

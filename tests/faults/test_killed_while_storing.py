@@ -6,8 +6,12 @@ from urllib.parse import unquote, urlsplit
 
 import pytest
 
+from domain.storage.ports import StorageUpkeep
 from domain.storage.usecases.sweeping import Orphans, StorageSweeper
-from entrypoints.container import Container
+from entrypoints.dependencies import Dependencies
+from ports.clock import Clock
+from ports.objects import Objects
+from ports.unit_of_work import UnitOfWork
 from tests.faults.conftest import Faults
 from tests.flows.feeds import catalogue, record
 
@@ -25,8 +29,8 @@ def objects_of(faults: Faults, org: str) -> list[Path]:
 def swept(faults: Faults) -> Orphans:
     """What the scheduler does."""
 
-    async def sweep(container: Container) -> Orphans:
-        sweeper = StorageSweeper(container.uow(), container.storage(), container.objects(), container.clock())
+    async def sweep(container: Dependencies) -> Orphans:
+        sweeper = StorageSweeper(container[UnitOfWork], container[StorageUpkeep], container[Objects], container[Clock])
         await sweeper.free()
         return await sweeper.orphans()
 

@@ -10,12 +10,17 @@ from typing import Any
 import pytest
 
 from adapters.files.workspaces import FileWorkspaces
+from adapters.postgres.nodes.pool import Pool
+from domain.ingestion.ports import Connectors, FeedReaders
 from domain.jobs.model import ClaimedJob
+from domain.jobs.ports import Dispatch
 from domain.kernel.errors import LeaseLost
 from domain.kernel.tenancy import AuditContext, Tenant
 from domain.runs.queueing import lane
 from domain.runs.usecases.execution import RunExecution
-from ports.unit_of_work import Tx
+from domain.secrets.ports import Vault
+from ports.objects import Objects
+from ports.unit_of_work import Tx, UnitOfWork
 from tests.flows.bench import Bench, bench
 from tests.flows.feeds import record
 from tests.support.services import execution_of
@@ -61,21 +66,21 @@ class Drowsing:
 
     def __init__(self, desk: Bench, source: str, sleeps_before: int) -> None:
         self.desk, self.lane = desk, lane(source)
-        self.units = Drowsy(desk.world.container.uow(), sleeps_before)
+        self.units = Drowsy(desk.world.container[UnitOfWork], sleeps_before)
 
     async def claimed(self) -> ClaimedJob:
         """The run's job, as the next attempt."""
         await self.desk.rows("SELECT 1")
-        async with self.desk.world.container.pool().coordinator() as link:
+        async with self.desk.world.container[Pool].coordinator() as link:
             await link.connection.execute("UPDATE jobs SET lease_until = NULL WHERE lane = %s", (self.lane,))
-        (job,) = await self.desk.world.container.dispatch().claim(self.lane, 1, timedelta(seconds=30))
+        (job,) = await self.desk.world.container[Dispatch].claim(self.lane, 1, timedelta(seconds=30))
         return job
 
     async def fallen_asleep(self) -> "asyncio.Task[None]":
         """The attempt, under way."""
         parts = self.desk.world.container
         execution = RunExecution(
-            self.units, parts.connectors(), parts.objects(), parts.vault(), parts.feed_readers(), FileWorkspaces()
+            self.units, parts[Connectors], parts[Objects], parts[Vault], parts[FeedReaders], FileWorkspaces()
         )  # fmt: skip
         attempt = asyncio.create_task(execution(await self.claimed(), asyncio.Event()))
         await asyncio.wait_for(self.units.asleep.wait(), 10)

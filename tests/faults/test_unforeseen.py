@@ -5,8 +5,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from dependency_injector import providers
 
+from adapters.postgres.nodes.pool import Pool
+from domain.ingestion.ports import Connectors, FeedReaders
 from domain.jobs.model import ClaimedJob
 from domain.runs.model import TRIES
 from tests.flows.bench import bench
@@ -37,18 +38,17 @@ async def test_a_run_ends_after_some_tries(tmp_path: Path) -> None:
             source = await desk.source(config={"url": feeds.serve("/feed.csv", catalogue(3)), "currency": "usd"})
             run = (await desk.client.post(f"/v1/sources/{source}/runs")).json()["id"]
             container = desk.world.container
-            readers = in_process(Stumbling(container.connectors()))
-            container.feed_readers.override(providers.Object(readers))
-            container.assembled.reset()
+            readers = in_process(Stumbling(container[Connectors]))
+            container[FeedReaders] = readers
             execution = execution_of(container)
-            async with container.pool().coordinator() as link:
+            async with container[Pool].coordinator() as link:
                 cursor = await link.connection.execute("SELECT id, org FROM jobs WHERE key = %s", (run,))
                 id_, org = await cursor.fetchone()
 
             async def attempt(number: int) -> None:
                 from domain.kernel.tenancy import Tenant
 
-                async with container.pool().coordinator() as link:
+                async with container[Pool].coordinator() as link:
                     await link.connection.execute("UPDATE jobs SET attempt = %s WHERE id = %s", (number, id_))
                 job = ClaimedJob(id_, "runs.execute", f"source:{source}", Tenant(org, True), {"run": run}, number)
                 await execution(job, asyncio.Event())

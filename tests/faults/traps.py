@@ -18,14 +18,12 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-from dependency_injector import providers
-
 from adapters.arq.worker import ArqWorker, quiet
 from adapters.files.workspaces import FileWorkspaces
 from domain.exports.model import CARRY_OUT
 from domain.ingestion.model import FeedTable
 from domain.jobs.model import ClaimedJob
-from domain.jobs.ports import JobStore
+from domain.jobs.ports import Dispatch, JobStore
 from domain.jobs.usecases.draining import Drain
 from domain.jobs.usecases.polling import Polling
 from domain.jobs.usecases.worker import Failover, Worker
@@ -35,13 +33,17 @@ from domain.runs.model import Run
 from domain.runs.ports import RunStore
 from domain.runs.queueing import EXECUTE
 from domain.runs.usecases import execution
+from domain.secrets.ports import Vault
 from entrypoints.api.server import serve
 from entrypoints.areas import exports, probes
-from entrypoints.container import Container, opened
+from entrypoints.container import opened
+from entrypoints.dependencies import Dependencies
 from entrypoints.logs import configure
+from entrypoints.operations.operation import handlers_of
 from entrypoints.settings import Settings, from_environment
 from entrypoints.stopping import stopping_on_signals
-from ports.unit_of_work import Tx
+from ports.signals import Signals
+from ports.unit_of_work import Tx, UnitOfWork
 from tests.support.readers import in_process
 
 LEASE = timedelta(seconds=float(os.environ.get("TRAP_LEASE", "1")))
@@ -171,27 +173,27 @@ class Connectors(_Wrapped):
             yield row
 
 
-async def worker(container: Container, settings: Settings, trap: Trap) -> None:
+async def worker(container: Dependencies, settings: Settings, trap: Trap) -> None:
     """A worker as the service runs it, with a short lease."""
     quiet()
     run_execution = execution.RunExecution(
-        Units(container.uow(), trap), container.connectors(), Objects(container.objects(), trap),
-        container.vault(), in_process(Connectors(container.connectors(), trap)), FileWorkspaces(), lease=LEASE,
+        Units(container[UnitOfWork], trap), container[Connectors], Objects(container[Objects], trap),
+        container[Vault], in_process(Connectors(container[Connectors], trap)), FileWorkspaces(), lease=LEASE,
     )  # fmt: skip
-    probing = probes.AREA.jobs(container.assembled())
-    given = replace(container.assembled(), objects=Objects(container.objects(), trap))
-    exporting = {CARRY_OUT: replace(exports.execution(given), lease=LEASE)}  # type: ignore[type-var]
-    drain = Drain(container.dispatch(), {EXECUTE: run_execution, **probing, **exporting}, lease=LEASE)
-    database = Polling(container.dispatch(), container.signals())
+    probing = handlers_of([probes.AREA], container)
+    container[Objects] = Objects(container[Objects], trap)
+    exporting = {CARRY_OUT: replace(handlers_of([exports.AREA], container)[CARRY_OUT], lease=LEASE)}
+    drain = Drain(container[Dispatch], {EXECUTE: run_execution, **probing, **exporting}, lease=LEASE)
+    database = Polling(container[Dispatch], container[Signals])
     source = Failover(ArqWorker(settings.redis_url), database, 1.0) if settings.redis_url else database
     with stopping_on_signals() as stop:
         await Worker(source, drain, lanes=4).run(stop)
 
 
-async def api(container: Container, settings: Settings, trap: Trap) -> None:
+async def api(container: Dependencies, settings: Settings, trap: Trap) -> None:
     """The API process."""
-    container.uow.override(providers.Object(Units(container.uow(), trap)))
-    container.objects.override(providers.Object(Objects(container.objects(), trap)))
+    container[UnitOfWork] = Units(container[UnitOfWork], trap)
+    container[Objects] = Objects(container[Objects], trap)
     await serve(container, settings)
 
 

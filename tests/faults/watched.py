@@ -13,14 +13,13 @@ from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
 
-from dependency_injector import providers
-
 from adapters.files.spool import FileSpools
 from adapters.wire.codec import JsonCodec
-from domain.ingestion.ports import ReadingOrder, Told
+from domain.ingestion.ports import Connectors, FeedReaders, ReadingOrder, Told
 from domain.ingestion.reading import Gathered, Sample, SpooledRows, Stated
 from domain.runs.usecases.reading import SnapshotReading
-from entrypoints.container import Container, opened
+from entrypoints.container import opened
+from entrypoints.dependencies import Dependencies
 from entrypoints.logs import configure
 from entrypoints.settings import from_environment
 from entrypoints.worker.service import run_worker
@@ -78,9 +77,9 @@ class InLoopReaders(MemoryFeedReaders):
             yield InLoop(reader._reader)
 
 
-def _read_in_loop(container: Container) -> None:
-    readers = InLoopReaders(partial(SnapshotReading, container.connectors(), JsonCodec(), FileSpools))
-    container.feed_readers.override(providers.Object(readers))
+def _read_in_loop(container: Dependencies) -> None:
+    readers = InLoopReaders(partial(SnapshotReading, container[Connectors], JsonCodec(), FileSpools))
+    container[FeedReaders] = readers
 
 
 async def main(what: str, report: str) -> None:
@@ -90,7 +89,7 @@ async def main(what: str, report: str) -> None:
         await watch
     settings = from_environment()
     configure(settings.log_level)
-    prepare: Callable[[Container], None] = _read_in_loop if what == "in-loop" else lambda _: None
+    prepare: Callable[[Dependencies], None] = _read_in_loop if what == "in-loop" else lambda _: None
     async with opened(settings) as container:
         prepare(container)
         await run_worker(container, settings, frozenset({"runs", "webhooks"}))

@@ -7,13 +7,16 @@ import threading
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from adapters.postgres.nodes.pool import Pool
 from benchmarks.publishing import Publisher
 from domain.events.model import Event
 from domain.events.ports import EventLog
 from domain.kernel.errors import DomainError
 from domain.kernel.tenancy import Tenant
-from entrypoints.container import Container, opened
+from entrypoints.container import opened
+from entrypoints.dependencies import Dependencies
 from entrypoints.settings import from_environment
+from ports.unit_of_work import UnitOfWork
 from tests.flows.stage import Tenancy, eventually
 from tests.support import builders
 
@@ -103,7 +106,7 @@ class Writers:
         except Exception as error:
             self.strange.append(f"the writers: {error!r}")
 
-    async def _write(self, container: Container, number: int) -> None:
+    async def _write(self, container: Dependencies, number: int) -> None:
         publisher, dice = self._made[number], random.Random(self.seed * 1_000 + number)
         while not self._stop.is_set():
             if self._going.is_set():
@@ -115,14 +118,14 @@ class Writers:
                 if self._going.is_set():
                     self._at_rest.discard(number)
 
-    async def _transaction(self, container: Container, publisher: Publisher, dice: random.Random) -> None:
+    async def _transaction(self, container: Dependencies, publisher: Publisher, dice: random.Random) -> None:
         """Some are large, some slow, some are rolled back."""
         events = publisher.next(dice.choice((1, 1, 1, 2, 2, 3, 3, 5, 8, 50)))
         for event in events:
             event.network = publisher.tenant in self.publishers
         ids, book = [event.id for event in events], self.books[publisher.tenant]
         try:
-            async with container.uow().begin(publisher.tenant, builders.CALL) as tx:
+            async with container[UnitOfWork].begin(publisher.tenant, builders.CALL) as tx:
                 await tx[EventLog].append(events)
                 await asyncio.sleep(dice.random() * 0.1 if dice.random() < 0.2 else 0)
                 if dice.random() < 0.05:
@@ -137,13 +140,15 @@ class Writers:
         else:
             book.acknowledged += ids
 
-    async def _resolve(self, container: Container, publisher: Publisher, book: Book, events: Sequence[Event]) -> None:
+    async def _resolve(
+        self, container: Dependencies, publisher: Publisher, book: Book, events: Sequence[Event]
+    ) -> None:
         """It broke off: asked until there is an answer, the log says whether it was committed."""
         ids = [event.id for event in events]
         statement = "SELECT count(*) FROM events WHERE id = ANY(%s)"
         while True:
             try:
-                async with container.pool().tenant(publisher.tenant) as link:
+                async with container[Pool].tenant(publisher.tenant) as link:
                     [(count,)] = await (await link.connection.execute(statement, (ids,))).fetchall()
                 break
             except DomainError:

@@ -9,21 +9,27 @@ from pathlib import Path
 from typing import Any
 
 import psycopg
-from dependency_injector import providers
 
 from adapters.http.body import Pace
 from adapters.http.client import Bounds, GuardedClient
 from adapters.pluggy.host import connect
 from connectors.sdk.context import MIB, Limits
+from domain.ingestion.ports import Connectors, FeedReaders
 from domain.jobs.model import lane_of
+from domain.jobs.ports import Dispatch
 from domain.jobs.usecases.draining import Drain
 from domain.kernel.tenancy import Tenant
 from domain.mappings.asking import ASK
 from domain.runs.queueing import EXECUTE, REFILE, lane
 from domain.runs.usecases.category_rules import Refiling
 from entrypoints.areas import mappings
-from entrypoints.container import Container
+from entrypoints.dependencies import Dependencies
 from entrypoints.factories import feed_readers_of
+from entrypoints.operations.operation import handlers_of
+from entrypoints.settings import Settings
+from ports.codec import Codec
+from ports.objects import Objects
+from ports.unit_of_work import UnitOfWork
 from tests.flows.stage import FEEDS, ROOT
 from tests.http.client import Client
 from tests.support.postgres import database
@@ -54,15 +60,15 @@ class Bench:
     async def worked(self, source: str) -> None:
         """Carry out what the source's lane holds, as a worker does."""
         container = self.world.container
-        handlers = {EXECUTE: execution_of(container), REFILE: Refiling(container.uow())}
-        drain = Drain(container.dispatch(), handlers, lease=timedelta(seconds=10))
+        handlers = {EXECUTE: execution_of(container), REFILE: Refiling(container[UnitOfWork])}
+        drain = Drain(container[Dispatch], handlers, lease=timedelta(seconds=10))
         await asyncio.wait_for(drain.drain(lane(source)), 30)
 
     async def asked(self) -> None:
         """Ask whoever is configured about mappings, as a worker does."""
         container = self.world.container
-        handlers = mappings.AREA.jobs(container.assembled())
-        drain = Drain(container.dispatch(), handlers, lease=timedelta(seconds=10))
+        handlers = handlers_of([mappings.AREA], container)
+        drain = Drain(container[Dispatch], handlers, lease=timedelta(seconds=10))
         await asyncio.wait_for(drain.drain(lane_of(self.tenant.org, ASK)), 30)
 
     async def newest(self, source: str) -> Any:
@@ -83,9 +89,9 @@ class Bench:
         told = {"filename": filename, "content_type": "text/csv", "bytes": max(1, len(content))}
         upload = (await self.client.post(f"/v1/sources/{source}/uploads", told)).json()
         row = await self.rows("SELECT key FROM uploads WHERE id = %s", upload["id"])
-        path = Path(self.world.container.settings().objects_url.removeprefix("file://")).parent / "handed-in"
+        path = Path(self.world.container[Settings].objects_url.removeprefix("file://")).parent / "handed-in"
         path.write_bytes(content or b" ")
-        await self.world.container.objects().put_file(row[0][0], path)
+        await self.world.container[Objects].put_file(row[0][0], path)
         completed = await self.client.post(f"/v1/uploads/{upload['id']}/complete")
         assert completed.status == 200, completed.body
         await self.worked(source)
@@ -122,12 +128,12 @@ async def bench(folder: Path, **env: str) -> AsyncIterator[Bench]:
     """A workbench for a new organisation; `env` are further settings."""
     http = GuardedClient(allowed_hosts=frozenset({FEEDS}), version="0", bounds=BOUNDS)
 
-    def low(container: Container) -> None:
-        container.http.override(providers.Object(http))
+    def low(container: Dependencies) -> None:
+        container[GuardedClient] = http
         connectors = connect(ROOT / "plugins.toml", http, product_version="0.1.0", limits=LIMITS)
-        container.connectors.override(providers.Object(connectors))
-        readers = feed_readers_of(container.settings(), container.codec(), LIMITS)
-        container.feed_readers.override(providers.Object(readers))
+        container[Connectors] = connectors
+        readers = feed_readers_of(container[Settings], container[Codec], LIMITS)
+        container[FeedReaders] = readers
 
     async with http, serving(folder, low, JOINERY_ALLOW_PRIVATE_HOSTS=FEEDS, **env) as world:
         tenant = Tenant((await world.organisation()).id, True)

@@ -15,11 +15,14 @@ from typing import Any, TypeVar
 
 import psycopg
 
-from domain.access.usecases import KeyRequest
+from domain.access.usecases import AccessService, KeyRequest
 from domain.kernel.tenancy import Tenant
 from domain.orgs.model import Organisation
-from entrypoints.container import Container, opened
+from domain.orgs.ports import OrgRegistry
+from entrypoints.container import opened
+from entrypoints.dependencies import Dependencies
 from entrypoints.settings import from_environment
+from ports.unit_of_work import UnitOfWork
 from tests.flows.api import Api
 from tests.support import builders
 from tests.support.forkserver import FORKS
@@ -140,18 +143,18 @@ class Stage:
     def organisation(self, *, livemode: bool = True, plan: str = "max") -> Tenancy:
         """A new organisation and a client for one of its modes."""
 
-        async def make(container: Container) -> tuple[Organisation, str]:
-            found = await container.registry().plan(plan)
+        async def make(container: Dependencies) -> tuple[Organisation, str]:
+            found = await container[OrgRegistry].plan(plan)
             assert found is not None
             organisation = builders.organisation(plan=found)
-            await container.registry().create(organisation)
-            async with container.uow().begin(Tenant(organisation.id, livemode), builders.CALL) as tx:
-                return organisation, (await container.access().issue_key(tx, KeyRequest("tests")))[1]
+            await container[OrgRegistry].create(organisation)
+            async with container[UnitOfWork].begin(Tenant(organisation.id, livemode), builders.CALL) as tx:
+                return organisation, (await container[AccessService].issue_key(tx, KeyRequest("tests")))[1]
 
         organisation, secret = self.within(make)
         return Tenancy(Tenant(organisation.id, livemode), Api(self.port, secret), organisation)
 
-    def within(self, work: Callable[[Container], Any]) -> Any:
+    def within(self, work: Callable[[Dependencies], Any]) -> Any:
         """What `work` answers, given a container on the stage's settings."""
 
         async def run() -> Any:

@@ -8,14 +8,22 @@ from typing import TypeVar
 import pyotp
 import pytest
 
+from domain.access.usecases import AccessService
 from domain.kernel.ids import new_id
 from domain.kernel.tenancy import Actor, AuditContext
 from domain.orgs.model import Member
-from domain.orgs.ports import OrgStore
+from domain.orgs.ports import Memberships, OrgStore
+from domain.outbox.usecases.outgoing_mail import OutgoingMail
 from domain.people.model import User
+from domain.people.ports import People
+from domain.people.usecases.accounts import Accounts
 from domain.people.usecases.invitations import PAGE, InvitationService
+from domain.people.usecases.sessions import SessionService
 from domain.people.usecases.throttling import Devices, Throttle
-from entrypoints.container import Container
+from entrypoints.dependencies import Dependencies
+from ports.clock import Clock
+from ports.limits import Limits
+from ports.unit_of_work import UnitOfWork
 from tests.flows.stage import Stage, Tenancy
 from tests.support import builders
 from tests.support.console_person import Asked, Tab, signed_in
@@ -41,24 +49,24 @@ def at_once(*deeds: Callable[[], T]) -> list[T]:
     return [found[number] for number in range(len(deeds))]
 
 
-async def _invited(container: Container, tenancy: Tenancy, email: str) -> str:
+async def _invited(container: Dependencies, tenancy: Tenancy, email: str) -> str:
     """The page of a new invitation, which a new owner sends."""
-    clock = container.clock()
-    owner = await container.people().add(
+    clock = container[Clock]
+    owner = await container[People].add(
         User(new_id("usr"), f"{new_id('usr').lower()}@fjord.test", "Ada", clock.now(), clock.now())
     )
-    async with container.uow().begin(tenancy.tenant, builders.CALL) as tx:
+    async with container[UnitOfWork].begin(tenancy.tenant, builders.CALL) as tx:
         await tx[OrgStore].add_member(Member(owner.id, tenancy.tenant.org, owner.email, "owner", clock.now()))
     service = InvitationService(
-        container.memberships(),
-        container.people(),
-        container.access(),
-        container.outgoing_mail(),
-        Throttle(container.limits(), Devices(container.access())),
+        container[Memberships],
+        container[People],
+        container[AccessService],
+        container[OutgoingMail],
+        Throttle(container[Limits], Devices(container[AccessService])),
         clock,
         "http://x",
     )
-    async with container.uow().begin(tenancy.tenant, AuditContext(Actor("user", owner.id), "invite")) as tx:
+    async with container[UnitOfWork].begin(tenancy.tenant, AuditContext(Actor("user", owner.id), "invite")) as tx:
         _, secret = await service.invite(tx, email, "editor")
     return PAGE + secret
 
@@ -117,17 +125,17 @@ def test_two_first_codes_of_an_app(stage: Stage, fjord: Tenancy, round_: int) ->
 
 
 def _owner(stage: Stage, cookie: str) -> str:
-    async def found(container: Container) -> str:
-        signed = await container.sessions().find(cookie)
+    async def found(container: Dependencies) -> str:
+        signed = await container[SessionService].find(cookie)
         assert signed is not None
         return signed.user.id
 
     return str(stage.within(found))
 
 
-async def _all_count(container: Container, user: str, codes: list[str]) -> list[object]:
+async def _all_count(container: Dependencies, user: str, codes: list[str]) -> list[object]:
     """Which of the codes let somebody in, and how many others would."""
-    person, factors = await container.people().get(user), container.accounts().factors
+    person, factors = await container[People].get(user), container[Accounts].factors
     assert person is not None
     used: list[object] = [await factors.proved(person, code) is not None for code in codes]
     return [*used, await factors.codes_left(user)]

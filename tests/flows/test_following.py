@@ -20,8 +20,10 @@ from domain.events.ports import EventLog
 from domain.kernel.ids import new_id
 from domain.kernel.tenancy import Tenant
 from domain.sources.ports import SourceStore
-from entrypoints.container import Container, opened
+from entrypoints.container import opened
+from entrypoints.dependencies import Dependencies
 from entrypoints.settings import from_environment
+from ports.unit_of_work import UnitOfWork
 from tests.flows.stage import Stage, Tenancy
 from tests.http.streams import Reader
 from tests.postgres.databases import fresh_database
@@ -77,10 +79,10 @@ async def cutter(port: int) -> AsyncIterator[Cutter]:
         server.close()
 
 
-async def write(container: Container, tenant: Tenant, count: int) -> list[str]:
+async def write(container: Dependencies, tenant: Tenant, count: int) -> list[str]:
     """Events of that tenant."""
     events = [builders.event(new_id("src")) for _ in range(count)]
-    async with container.uow().begin(tenant, builders.CALL) as tx:
+    async with container[UnitOfWork].begin(tenant, builders.CALL) as tx:
         await tx[EventLog].append(events)
     return [event.id for event in events]
 
@@ -129,12 +131,12 @@ async def by_stream(http: aiohttp.ClientSession, done: asyncio.Event, total: Any
 
 
 def test_every_reader_sees_every_event_once_and_in_order(stage: Stage, fjord: Tenancy) -> None:
-    async def work(container: Container) -> None:
+    async def work(container: Dependencies) -> None:
         sources = [builders.source() for _ in range(5)]
-        async with container.uow().begin(fjord.tenant, builders.CALL) as tx:
+        async with container[UnitOfWork].begin(fjord.tenant, builders.CALL) as tx:
             for source in sources:
                 await tx[SourceStore].add(source)
-        writers = Writers(container.uow(), fjord.tenant, [source.id for source in sources])
+        writers = Writers(container[UnitOfWork], fjord.tenant, [source.id for source in sources])
         done, until = asyncio.Event(), asyncio.get_running_loop().time() + SECONDS
         headers = {"Authorization": f"Bearer {fjord.api.secret}"}
         timeout = aiohttp.ClientTimeout(total=100)
@@ -164,7 +166,7 @@ def test_every_reader_sees_every_event_once_and_in_order(stage: Stage, fjord: Te
 
 
 def test_a_python_client_resumes_across_cut_connections(stage: Stage, fjord: Tenancy) -> None:
-    async def work(container: Container) -> None:
+    async def work(container: Dependencies) -> None:
         async with cutter(stage.port) as between:
             seen: list[str] = []
 
@@ -227,7 +229,7 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_the_standard_eventsource_resumes_across_cut_connections(stage: Stage, fjord: Tenancy, node: Path) -> None:
-    async def work(container: Container) -> None:
+    async def work(container: Dependencies) -> None:
         async with cutter(stage.port) as between:
             process = await asyncio.create_subprocess_exec(
                 "node", str(node / "client.mjs"), f"http://127.0.0.1:{between.port}/v1/stream",
@@ -267,7 +269,7 @@ def test_stopping_answers_polls_ends_streams_and_is_quick(alone: Stage) -> None:
     process = alone.api()
     tenancy = alone.organisation()
 
-    async def work(container: Container) -> None:
+    async def work(container: Dependencies) -> None:
         headers = {"Authorization": f"Bearer {tenancy.api.secret}"}
         async with aiohttp.ClientSession(f"http://127.0.0.1:{alone.port}", headers=headers) as http:
 
@@ -299,7 +301,7 @@ def test_a_cursor_outlives_the_process(alone: Stage) -> None:
     alone.stop(process, number=signal.SIGKILL)
     written: list[str] = []
 
-    async def work(container: Container) -> None:
+    async def work(container: Dependencies) -> None:
         written.extend(await write(container, tenancy.tenant, 3))
 
     run(alone, work)

@@ -19,13 +19,19 @@ from PIL import Image
 
 from adapters.postgres.dump import snapshot
 from domain.jobs.model import ClaimedJob, lane_of
+from domain.jobs.ports import Dispatch
 from domain.jobs.usecases.draining import Drain
 from domain.kernel.errors import LeaseLost
 from domain.media.model import TRIES
 from domain.media.queueing import FETCH
 from domain.media.usecases.fetching import MediaFetching
+from domain.storage.ports import StorageUpkeep
 from domain.storage.usecases.sweeping import StorageSweeper
 from entrypoints.areas import media
+from entrypoints.operations.operation import handlers_of
+from ports.clock import Clock
+from ports.objects import Objects
+from ports.unit_of_work import UnitOfWork
 from tests.flows.bench import Bench, bench
 from tests.flows.feeds import FeedServer, feed_server, table
 from tests.flows.stage import FEEDS
@@ -64,8 +70,8 @@ class Gallery:
     async def work(self, lanes: Sequence[str] = (), **kinds: Any) -> None:
         """What a worker does with the organisation's jobs of images."""
         container = self.desk.world.container
-        handlers = {**media.AREA.jobs(container.assembled()), **kinds}
-        drain = Drain(container.dispatch(), handlers, lease=timedelta(seconds=10))
+        handlers = {**handlers_of([media.AREA], container), **kinds}
+        drain = Drain(container[Dispatch], handlers, lease=timedelta(seconds=10))
         for lane in lanes or (self.source, f"{FEEDS}:{self.server.port}"):
             async with asyncio.timeout(60):
                 await drain.drain(lane_of(self.desk.tenant.org, f"media:{lane}"))
@@ -98,7 +104,7 @@ class Gallery:
 
     async def sweep(self) -> None:
         parts = self.desk.world.container
-        await StorageSweeper(parts.uow(), parts.storage(), parts.objects(), parts.clock()).free()
+        await StorageSweeper(parts[UnitOfWork], parts[StorageUpkeep], parts[Objects], parts[Clock]).free()
 
 
 @pytest_asyncio.fixture
@@ -399,7 +405,7 @@ class Deadly:
 @pytest.mark.parametrize("written", [0, 1, 3], ids=["counted", "one written", "written"])
 async def test_a_worker_that_dies_while_it_stores(gallery: Gallery, written: int) -> None:
     await gallery.pull(gallery.server.serve("/1.jpg", images.file_of(images.picture(1200, 900))))
-    handler = media.AREA.jobs(gallery.desk.world.container.assembled())[FETCH]
+    handler = handlers_of([media.AREA], gallery.desk.world.container)[FETCH]
     assert isinstance(handler, MediaFetching)
     dying = replace(handler, objects=Deadly(handler.objects, written=written))  # type: ignore[arg-type]
     with pytest.raises(BaseException) as death:
@@ -429,7 +435,7 @@ async def test_an_attempt_that_was_taken_over_writes_nothing(gallery: Gallery) -
         taken.append(job)
         stale = replace(job, attempt=job.attempt - 1)
         with pytest.raises(LeaseLost):
-            await media.AREA.jobs(container.assembled())[FETCH](stale, lost)
+            await handlers_of([media.AREA], container)[FETCH](stale, lost)
         raise LeaseLost
 
     await gallery.work(**{FETCH: overtaken})

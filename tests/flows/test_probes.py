@@ -12,10 +12,13 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
+from domain.jobs.ports import Dispatch
 from domain.jobs.usecases.draining import Drain
 from domain.probes.model import CARRY_OUT
+from domain.probes.ports import Documents, Web
 from domain.probes.usecases.execution import ProbeExecution, Takable
 from domain.probes.usecases.visiting import Limits
+from ports.unit_of_work import UnitOfWork
 from tests.flows.bench import Bench, bench
 from tests.flows.feeds import FeedServer, catalogue, feed_server
 from tests.flows.stage import FEEDS
@@ -57,12 +60,16 @@ async def probed(desk: Bench, url: str, **limits: Any) -> Any:
     answer = await desk.client.post("/v1/source-probes", {"url": url})
     assert answer.status == 202, answer.body
     assert answer.json()["status"] == "queued" and "report" not in answer.json()
-    given = desk.world.container.assembled()
-    takes = Takable(given.connectors, given.schemas)
+    given = desk.world.container
+    takes = given[Takable]
     handler = ProbeExecution(
-        given.uow, given.web, given.documents, takes, limits=Limits(**{"pause": 0.0, "answer_seconds": 2.0} | limits)
+        given[UnitOfWork],
+        given[Web],
+        given[Documents],
+        takes,
+        limits=Limits(**{"pause": 0.0, "answer_seconds": 2.0} | limits),
     )
-    drain = Drain(given.dispatch, {CARRY_OUT: handler}, lease=timedelta(seconds=10))
+    drain = Drain(given[Dispatch], {CARRY_OUT: handler}, lease=timedelta(seconds=10))
     async with asyncio.timeout(30):
         await drain.drain(f"{desk.tenant.org}/probe:{FEEDS}")
     return (await desk.client.get(f"/v1/source-probes/{answer.json()['id']}")).json()

@@ -12,7 +12,11 @@ import psycopg
 import pytest
 import pytest_asyncio
 
+from domain.storage.ports import StorageUpkeep
 from domain.storage.usecases.sweeping import StorageSweeper
+from ports.clock import Clock
+from ports.objects import Objects
+from ports.unit_of_work import UnitOfWork
 from tests.flows.bench import Bench, bench
 from tests.flows.feeds import FeedServer, catalogue, feed_server, record
 from tests.flows.stage import Stage
@@ -69,7 +73,7 @@ class Store:
     async def sweep(self) -> None:
         """What the scheduler does."""
         parts = self.desk.world.container
-        await StorageSweeper(parts.uow(), parts.storage(), parts.objects(), parts.clock()).free()
+        await StorageSweeper(parts[UnitOfWork], parts[StorageUpkeep], parts[Objects], parts[Clock]).free()
 
 
 @pytest_asyncio.fixture

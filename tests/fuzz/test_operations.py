@@ -10,7 +10,7 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from entrypoints.api.app import create_app
-from entrypoints.container import Container
+from entrypoints.dependencies import Dependencies
 from entrypoints.http.pressure import CALM
 from entrypoints.operations.openapi import document
 from tests.flows.stage import FEEDS, Stage, Tenancy
@@ -95,8 +95,8 @@ def target(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Target]:
         idle.stop()
 
 
-async def _furnished(container: Container, tenancy: Tenancy) -> Mapping[str, str]:
-    app = create_app(container.assembled(), thresholds=CALM)
+async def _furnished(container: Dependencies, tenancy: Tenancy) -> Mapping[str, str]:
+    app = create_app(container, thresholds=CALM)
     async with app.test_app():
         return (await World(app, container).furnished(tenancy.organisation, tenancy.tenant.livemode)).ids
 

@@ -7,40 +7,57 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from dependency_injector import providers
-
 from adapters.argon2.passwords import Argon2Passwords, Cost
+from adapters.http.client import GuardedClient
 from adapters.oidc.provider import OidcProviders
 from adapters.postgres.nodes.pool import Pool
 from adapters.postgres.orgs import PostgresCredentials
 from adapters.postgres.request_logs import PostgresRequestLogSink
 from domain.access.model import ApiKey, Principal
-from domain.access.usecases import KeyRequest
+from domain.access.ports import Credentials
+from domain.access.usecases import AccessService, KeyRequest
 from domain.audit.model import AuditEntry, AuditFilter
 from domain.audit.ports import AuditLog
+from domain.changes.ports import NetworkLog
+from domain.ingestion.ports import Connectors, FeedReaders
+from domain.jobs.ports import Dispatch
 from domain.kernel.errors import Unavailable
 from domain.kernel.ids import new_id
 from domain.kernel.paging import PageRequest
 from domain.kernel.tenancy import Actor, AuditContext, Tenant
 from domain.kernel.versions import SUPPORTED, Versions
+from domain.media.ports import ImageConverter
+from domain.oauth.ports import TokenStore
 from domain.orgs.model import Member, Meter, Organisation, Plan
 from domain.orgs.ports import OrgStore
 from domain.people.model import Method, User
-from domain.people.usecases.sessions import Visitor
+from domain.people.ports import Passwords, People
+from domain.people.usecases.sessions import LinkService, SessionService, Visitor
+from domain.platform.ports import Incidents, PlatformChecks, SchemaCheck
+from domain.probes.ports import Web
 from domain.request_logs.model import RequestLog
+from domain.request_logs.ports import RequestLogSink
 from domain.secrets.keys import WorkingKeys, hash_key
 from domain.secrets.model import KeyRing
-from domain.sso.usecases.proving import DomainProofs
-from domain.sso.usecases.settings import SsoSettings
-from domain.sso.usecases.signing_in import SsoSignIn
+from domain.sso.ports import IdentityProviders, NameRecords
+from domain.sso.usecases.rules import SsoRules
+from domain.webhooks.ports import Sender
 from entrypoints.api.app import create_app
 from entrypoints.areas.registry import AREAS
-from entrypoints.container import Container
-from entrypoints.dependencies import Sso, callback_of
+from entrypoints.container import dependencies_of
+from entrypoints.dependencies import Dependencies, Readiness, Waiting
+from entrypoints.factories import ModelClient
 from entrypoints.http.pressure import CALM, Thresholds
 from entrypoints.operations.operation import Area
 from entrypoints.settings import Settings
-from ports.limits import Budget, Take
+from ports.clock import Clock
+from ports.limits import Budget, Limits, Take
+from ports.models import Models
+from ports.objects import Objects
+from ports.parsing import ParserRunner
+from ports.telemetry import Tracing
+from ports.unit_of_work import UnitOfWork
+from ports.workspaces import Workspaces
 from tests.http import toys
 from tests.http.browser import Browser
 from tests.http.client import Client
@@ -53,16 +70,33 @@ SECRET = b"a secret of at least thirty-two characters"
 BASE = "https://api.joinery.test"
 DOCS = "https://docs.joinery.test"
 _ABSENT = (
-    "objects",
-    "connectors",
-    "feed_readers",
-    "workspaces",
-    "http",
-    "sender",
-    "model_client",
-    "image_converter",
-    "parsers",
+    Objects,
+    Connectors,
+    FeedReaders,
+    Workspaces,
+    GuardedClient,
+    Sender,
+    ModelClient,
+    ImageConverter,
+    ParserRunner,
 )
+_NAMED: Mapping[str, Any] = {
+    "clock": Clock,
+    "connectors": Connectors,
+    "dispatch": Dispatch,
+    "feed_readers": FeedReaders,
+    "limits": Limits,
+    "models": Models | None,
+    "objects": Objects,
+    "parsers": ParserRunner,
+    "readiness": Readiness,
+    "request_logs": RequestLogSink,
+    "schema": SchemaCheck,
+    "tracing": Tracing | None,
+    "uow": UnitOfWork,
+    "web": Web,
+    "workspaces": Workspaces,
+}
 OPERATOR = AuditContext(Actor("service", "operator"), "tests")
 
 
@@ -228,32 +262,23 @@ def settings(**changes: Any) -> Settings:
     return Settings(**told | changes)
 
 
-def _container(world: World, settings: Settings) -> Container:
+def _container(world: World, settings: Settings) -> Dependencies:
     """What the API process is made of, on the test's database and clock, without what reaches other hosts or processes."""
-    container = Container(settings=providers.Object(settings))
+    made = dependencies_of(settings)
     given = {
-        "clock": world.clock,
-        "keys": working_keys(),
-        "limits": BucketLimits(world.clock),
-        "passwords": world.passwords or Argon2Passwords(Cost(1, 8)),
-        "credentials": CountingCredentials(container.pool()),
-        "request_logs": SwitchableSink(container.pool()),
+        Clock: world.clock,
+        WorkingKeys: working_keys(),
+        Limits: BucketLimits(world.clock),
+        Passwords: world.passwords or Argon2Passwords(Cost(1, 8)),
+        NameRecords: world.names,
+        IdentityProviders: OidcProviders(world.provider, now=lambda: world.clock.now().timestamp()),
+        Waiting: lambda: world.waiting,
     } | dict.fromkeys(_ABSENT)
-    for name, value in given.items():
-        getattr(container, name).override(providers.Object(value))
-    directory, vault = container.sso_directory(), container.vault()
-    asked = OidcProviders(world.provider, now=lambda: world.clock.now().timestamp())
-    sso = Sso(
-        settings=SsoSettings(vault),
-        proofs=DomainProofs(world.names, directory, world.clock),
-        rules=container.sso_rules(),
-        providers=asked,
-        sign_in=SsoSignIn(
-            container.uow(), directory, container.people(), asked, vault, world.clock, callback_of(settings)
-        ),
-    )
-    container.sso.override(providers.Object(sso))
-    return container
+    given |= {ParserRunner: asyncio.to_thread, Readiness: {}}
+    for kind, part in given.items():
+        made[kind] = part
+    made[Credentials], made[RequestLogSink] = CountingCredentials(made[Pool]), SwitchableSink(made[Pool])
+    return made
 
 
 @asynccontextmanager
@@ -266,19 +291,23 @@ async def running(
     settings: Settings = settings(),
     **changes: Any,
 ) -> AsyncIterator[World]:
-    """A world whose application is serving; `changes` are fields of Dependencies."""
+    """A world whose application is serving; `changes` are parts by the names above."""
     database = await settable_database()
     database.clear()
     world = World(database, DatabaseClock(database), passwords=passwords)
     world.container = container = _container(world, replace(settings, database_url=database.address))
-    made = container.assembled()
-    world.uow, world.access, world.people, world.sessions = made.uow, made.access, made.people, made.sessions
-    world.links, world.keys, world.limits = made.links, made.keys, made.limits
-    world.token_store, world.network, world.sso_rules = made.token_store, container.network_log(), container.sso_rules()
-    world.credentials, world.sink = container.credentials(), container.request_logs()
-    world.checks, world.incidents = made.platform_checks, made.incidents
-    nothing: dict[str, Any] = {"waiting": lambda: world.waiting, "parsers": asyncio.to_thread, "readiness": {}}
-    world.dependencies = replace(made, **nothing | changes)
+    for name, part in changes.items():
+        container[_NAMED[name]] = part
+    world.dependencies = container
+    world.uow, world.access, world.people = container[UnitOfWork], container[AccessService], container[People]
+    world.sessions, world.links, world.keys = container[SessionService], container[LinkService], container[WorkingKeys]
+    world.limits, world.token_store, world.network = container[Limits], container[TokenStore], container[NetworkLog]
+    world.credentials, world.sink, world.sso_rules = (
+        container[Credentials],
+        container[RequestLogSink],
+        container[SsoRules],
+    )
+    world.checks, world.incidents = container[PlatformChecks], container[Incidents]
     world.app = create_app(world.dependencies, areas, thresholds=thresholds, versions=versions)
     await world.org("Fjord", plan_of("standard", "standard"))
     await world.org("Oak", plan_of("standard", "standard"))
@@ -288,4 +317,4 @@ async def running(
             toys.reset()
             yield world
     finally:
-        await container.pool().close()
+        await container[Pool].close()

@@ -15,7 +15,7 @@ from domain.oauth.usecases.apps import AppService, NewApp
 from domain.orgs.model import Member, Organisation
 from domain.orgs.ports import OrgStore
 from domain.people.model import Method, User
-from domain.people.usecases.sessions import Visitor
+from domain.people.usecases.sessions import SessionService, Visitor
 from tests.http.browser import Browser, Page
 from tests.http.client import Answer, Client
 from tests.http.fakes import BASE, OPERATOR, World
@@ -65,7 +65,7 @@ class Stage:
         )
         for org in orgs or ("Fjord",):
             await self.role(user, org, role)
-        _, cookie = await self.world.dependencies.sessions.begin(user, [Method.PASSWORD], Visitor("203.0.113.7"))
+        _, cookie = await self.world.dependencies[SessionService].begin(user, [Method.PASSWORD], Visitor("203.0.113.7"))
         return Person(user, Browser(self.world.app, cookie))
 
     async def role(self, user: User, org: str, role: str) -> None:

@@ -7,6 +7,7 @@ import pytest
 
 from domain.access.model import ROLES, SCOPES
 from domain.kernel.ids import new_id
+from domain.secrets.ports import Vault
 from domain.sources.ports import SourceStore
 from tests.http.client import Answer, Client
 from tests.http.sources import Shop, shop
@@ -155,7 +156,7 @@ async def opened(here: Shop, source: str) -> Any:
     async with here.world.uow.read(here.tenant) as tx:
         sealed, found = await tx[SourceStore].sealed(source), await tx[SourceStore].get(source)
     info = here.services.connectors.info(found.connector)
-    return here.world.dependencies.vault.open(sealed, source, info.destination(found.config)) if sealed else None
+    return here.world.dependencies[Vault].open(sealed, source, info.destination(found.config)) if sealed else None
 
 
 async def test_credentials_that_a_new_address_forgot_come_back_with_the_old_one() -> None:

@@ -8,11 +8,13 @@ import pytest
 import pytest_asyncio
 from jsonschema import Draft202012Validator
 
+from adapters.postgres.nodes.pool import Pool
 from adapters.wire import changes as wire
-from adapters.wire.cursors import Cursors, context_of
+from adapters.wire.cursors import Cursors, FeedCursors, context_of
 from domain.events.ports import EventLog
 from domain.kernel.ids import new_id
 from domain.kernel.tenancy import Tenant
+from ports.signals import Signals
 from tests.http.client import Answer, Client
 from tests.http.fakes import OPERATOR, World
 from tests.support import builders
@@ -51,7 +53,7 @@ def ids(answer: Answer) -> list[str]:
 
 def place(world: World, log: Log, cursor: str) -> tuple[int, int]:
     """Where in its own log and in the network's a cursor stands."""
-    opened = world.dependencies.feed_cursors.open(log.tenant, cursor)
+    opened = world.dependencies[FeedCursors].open(log.tenant, cursor)
     return opened.own.position, opened.network.position
 
 
@@ -172,7 +174,7 @@ async def test_nobody_hears_of_another_tenant(world: World, client: Client, log:
 async def test_a_cursor_older_than_what_is_kept(world: World, client: Client, log: Log) -> None:
     old = (await client.get("/v1/changes?cursor=now")).json()["next_cursor"]
     await log.write(3)
-    await raise_low_watermark(world.container.pool(), log.tenant, 2)
+    await raise_low_watermark(world.container[Pool], log.tenant, 2)
     await world.app.asgi_app._pipeline.services["changes"].changes.now(log.tenant)
     for target in ("/v1/changes", "/v1/changes?wait=1"):
         answer = await client.get(f"{target}{'&' if '?' in target else '?'}cursor={old}")
@@ -192,7 +194,7 @@ async def test_a_cursor_of_a_log_that_went_back_in_time(world: World, client: Cl
     """What it lost, what it has told anew since, and whatever was told before somebody noticed."""
     await log.write(3)
     cursors = [(await client.get(f"/v1/changes?limit={limit}")).json()["next_cursor"] for limit in (1, 2, 3)]
-    await forget(world.container.pool(), log.tenant, 2)
+    await forget(world.container[Pool], log.tenant, 2)
     world.clock.advance(timedelta(seconds=1))
     await log.write(1)
     assert [await _expired(client, cursor) for cursor in cursors[:2]] == [False, True]
@@ -214,12 +216,12 @@ async def test_a_cursor_that_holds_a_position_alone_goes_on(world: World, client
 
 async def test_licensed_events_are_paged_with_ones_own(world: World, client: Client, log: Log) -> None:
     oak, catalogue = Log(world, "Oak"), new_id("cat")
-    await grant(world.container.pool(), oak.tenant, catalogue, log.tenant.org)
+    await grant(world.container[Pool], oak.tenant, catalogue, log.tenant.org)
     made = [await log.write()]
     world.clock.advance(timedelta(seconds=1))
     made.append(await oak.write(2, type="product.updated", catalogue=catalogue, network=True))
     await oak.write(catalogue=new_id("cat"), network=True)
-    await relay(world.network, world.dependencies.signals)
+    await relay(world.network, world.dependencies[Signals])
     world.clock.advance(timedelta(seconds=1))
     made.append(await log.write())
     written = [id for part in made for id in part]

@@ -13,9 +13,11 @@ import pytest_asyncio
 from adapters.files.workspaces import FileWorkspaces
 from domain.checks.model import PAUSES
 from domain.checks.usecases.execution import CheckExecution
+from domain.jobs.ports import Dispatch
 from domain.jobs.usecases.draining import Drain
 from domain.kernel.ids import new_id
 from domain.runs.queueing import CHECK, lane
+from domain.secrets.ports import Vault
 from entrypoints.areas import checks
 from tests.http.client import Answer
 from tests.http.sources import URL_SOURCE, Shop, shop
@@ -49,9 +51,9 @@ class Stand:
         """Carry out what waits."""
         world, connectors = self.shop.world, self.shop.services.connectors
         handler = CheckExecution(
-            world.uow, connectors, world.dependencies.vault, in_process(connectors), FileWorkspaces()
+            world.uow, connectors, world.dependencies[Vault], in_process(connectors), FileWorkspaces()
         )
-        drain = Drain(world.dependencies.dispatch, {CHECK: handler})
+        drain = Drain(world.dependencies[Dispatch], {CHECK: handler})
         await drain.drain(f"{self.shop.tenant.org}/{lane(self.source['id'])}")
 
     @asynccontextmanager

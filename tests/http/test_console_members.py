@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator
 import pytest
 import pytest_asyncio
 
+from domain.outbox.usecases.outgoing_mail import OutgoingMail
 from tests.http.browser import COOKIE, Browser, Page
 from tests.http.fakes import World, running
 
@@ -30,7 +31,7 @@ async def _invited(world: World, browser: Browser, email: str, role: str = "edit
 
 
 async def _mailed(world: World, email: str) -> str:
-    mail = world.dependencies.outgoing_mail
+    mail = world.dependencies[OutgoingMail]
     message = next(one for one in await mail.latest(50) if one.to == email)
     [place] = re.findall(r"https://api\.joinery\.test(/console/invitations/\S+)", mail.text(message))
     return str(place)

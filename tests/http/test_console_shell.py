@@ -15,6 +15,7 @@ import pytest
 import pytest_asyncio
 
 from domain.kernel.errors import InvalidRequest, PayloadTooLarge
+from domain.orgs.ports import Memberships
 from entrypoints.areas.registry import AREAS
 from entrypoints.console.console import Console
 from entrypoints.console.pages import PAGES
@@ -129,7 +130,7 @@ async def test_a_page_that_fails_names_its_request(world: World, monkeypatch: py
         raise ValueError("broken")
 
     browser = await world.browser()
-    monkeypatch.setattr(type(world.dependencies.memberships), "of_user", broken)
+    monkeypatch.setattr(type(world.dependencies[Memberships]), "of_user", broken)
     page = await browser.get("/console/organisations")
     assert page.status == 500 and "tell the operator the number below" in page.text
     assert (page.header("request-id") or "none") in page.text

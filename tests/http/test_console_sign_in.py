@@ -11,8 +11,10 @@ import pytest
 import pytest_asyncio
 
 from domain.kernel.ids import new_id
+from domain.outbox.usecases.outgoing_mail import OutgoingMail
 from domain.people.model import Purpose, User
-from domain.people.usecases.sessions import Visitor
+from domain.people.usecases.accounts import Accounts
+from domain.people.usecases.sessions import LinkService, Visitor
 from tests.http.browser import COOKIE, Browser, Page
 from tests.http.fakes import World, running
 from tests.support.authenticator import SoftAuthenticator
@@ -33,7 +35,7 @@ async def ingrid(world: World) -> User:
     """An owner of Fjord with a password."""
     user: User = await world.people.add(User(new_id("usr"), "ingrid@fjord.example", "Ingrid", None, world.clock.now()))
     await world.join(user, "Fjord")
-    await world.dependencies.accounts.passwords.change(user, PASSWORD, None, Visitor("203.0.113.7"))
+    await world.dependencies[Accounts].passwords.change(user, PASSWORD, None, Visitor("203.0.113.7"))
     return user
 
 
@@ -55,8 +57,8 @@ def _next(page: Page) -> str:
 
 
 async def _mail(world: World) -> list[str]:
-    await world.dependencies.accounts.notices.settled()
-    outgoing = world.dependencies.outgoing_mail
+    await world.dependencies[Accounts].notices.settled()
+    outgoing = world.dependencies[OutgoingMail]
     return [outgoing.text(one) for one in await outgoing.latest()]
 
 
@@ -221,7 +223,7 @@ async def test_a_forgotten_password_is_set_by_a_link(world: World, ingrid: User)
 
 async def test_a_link_is_used_by_its_button_alone(world: World, ingrid: User) -> None:
     org = world.orgs["Fjord"].id
-    _, secret = await world.dependencies.links.make(ingrid, Purpose.SIGN_IN, org)
+    _, secret = await world.dependencies[LinkService].make(ingrid, Purpose.SIGN_IN, org)
     scanner, browser = Browser(world.app), Browser(world.app)
     for method in ("GET", "HEAD"):
         await scanner.send(method, f"/console/link/{secret}", b"", {})

@@ -14,13 +14,17 @@ import msgspec
 import pytest
 import pytest_asyncio
 
+from domain.exports.model import CARRY_OUT
 from domain.exports.ports import ExportStore
 from domain.jobs.model import lane_of
+from domain.jobs.ports import Dispatch
 from domain.kernel.ids import new_id
 from domain.kernel.tenancy import Tenant
 from domain.orgs.model import Organisation
 from entrypoints.areas import exports
 from entrypoints.areas.registry import AREAS
+from entrypoints.operations.operation import handlers_of
+from ports.unit_of_work import UnitOfWork
 from tests.http.client import Answer, Client
 from tests.support import builders
 from tests.tenancy.world import Tenancy, World, serving
@@ -51,10 +55,10 @@ class Desk:
     async def made(self, body: Any) -> Any:
         """The export, carried out."""
         asked = (await self.ask(body)).json()
-        dependencies = self.world.container.assembled()
+        dependencies = self.world.container
         lane = lane_of(self.tenant.org, "exports:live")
-        for job in await dependencies.dispatch.claim(lane, 5, exports.LATE):
-            await exports.execution(dependencies)(job, asyncio.Event())
+        for job in await dependencies[Dispatch].claim(lane, 5, exports.LATE):
+            await handlers_of([exports.AREA], dependencies)[CARRY_OUT](job, asyncio.Event())
         return await self.get(f"/v1/exports/{asked['id']}")
 
     async def file(self, url: str) -> bytes:
@@ -191,13 +195,13 @@ async def test_trying_and_repeating(desk: Desk) -> None:
 
 async def test_expired_files_are_gone(desk: Desk) -> None:
     made = await desk.made({"kind": "products"})
-    dependencies = desk.world.container.assembled()
-    async with dependencies.uow.begin(desk.tenant, builders.CALL) as tx:
+    dependencies = desk.world.container
+    async with dependencies[UnitOfWork].begin(desk.tenant, builders.CALL) as tx:
         stored = await tx[ExportStore].get(made["id"])
         assert stored is not None
         await tx[ExportStore].save(replace(stored, expires_at=tx.now))
-    [expired] = [tick for area in AREAS for tick in area.ticks(dependencies) if tick.name == "expired exports"]
-    [freed] = [tick for area in AREAS for tick in area.ticks(dependencies) if tick.name == "free storage"]
+    [expired] = [tick for area in AREAS for tick in dependencies.call(area.ticks) if tick.name == "expired exports"]
+    [freed] = [tick for area in AREAS for tick in dependencies.call(area.ticks) if tick.name == "free storage"]
     await expired.run()
     await freed.run()
     gone = await desk.get(f"/v1/exports/{made['id']}")

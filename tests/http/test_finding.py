@@ -11,6 +11,7 @@ import pytest_asyncio
 from domain.catalogue.model import Offer, Product
 from domain.kernel.ids import new_id
 from domain.kernel.tenancy import Tenant
+from ports.unit_of_work import UnitOfWork
 from tests.http.client import Client
 from tests.support import builders, catalogues
 from tests.tenancy.world import World, serving
@@ -52,7 +53,7 @@ async def shelf(tmp_path: Path) -> AsyncIterator[Shelf]:
         triple = builders.product(source, organisation.catalogue(True), "triple")
         for number in range(3):
             builders.offer(builders.variant(triple, f"triple/{number}", data={"sku": "alike"}))
-        await catalogues.add(world.container.uow(), tenant, *products.values(), triple)
+        await catalogues.add(world.container[UnitOfWork], tenant, *products.values(), triple)
         yield Shelf(world, await world.client(tenant), tenant, products, offers)
 
 

@@ -18,8 +18,10 @@ from domain.oauth.model import AppKind
 from domain.oauth.ports import AppStore
 from domain.oauth.usecases.apps import AppChange, AppService
 from domain.people.model import Method, Purpose, User
-from domain.people.usecases.sessions import Visitor
+from domain.people.usecases.accounts import Accounts
+from domain.people.usecases.sessions import LinkService, SessionService, Visitor
 from domain.sso.ports import SsoStore
+from domain.sso.usecases.settings import SsoSettings
 from entrypoints.console import streams
 from tests.http.browser import COOKIE, Browser
 from tests.http.client import Client
@@ -59,7 +61,7 @@ async def _by_provider(world: World, org: str) -> Browser:
 async def _enforced(world: World, org: str) -> None:
     async with world.uow.begin(Tenant(org, True), OPERATOR) as tx:
         await tx[SsoStore].save(replace(await tx[SsoStore].connection(), tried_at=world.clock.now()))
-        await world.dependencies.sso.settings.enforce(tx, True)
+        await world.dependencies[SsoSettings].enforce(tx, True)
 
 
 async def test_a_provider_lets_no_app_into_another_organisation(world: World) -> None:
@@ -92,7 +94,7 @@ async def test_enforcing_is_not_passed_by_through_an_app(world: World) -> None:
 
 async def test_a_provider_changes_nothing_that_a_person_signs_in_with(world: World) -> None:
     ada, org = await _ada(world), await connected(world)
-    await world.dependencies.accounts.passwords.change(ada, PASSWORD, None, HERE)
+    await world.dependencies[Accounts].passwords.change(ada, PASSWORD, None, HERE)
     browser = await _by_provider(world, org)
     for below in ("password", "codes", "passkeys"):
         led = await browser.get(f"/console/account/{below}")
@@ -153,9 +155,9 @@ async def test_a_signing_secret_is_made_anew_with_a_proof_alone(world: World) ->
 
 
 async def test_no_link_outlives_a_change_of_password(world: World) -> None:
-    ada, accounts = await _ada(world), world.dependencies.accounts
-    _, reset = await world.dependencies.links.make(ada, Purpose.SET_PASSWORD)
-    _, link = await world.dependencies.links.make(ada, Purpose.SIGN_IN)
+    ada, accounts = await _ada(world), world.dependencies[Accounts]
+    _, reset = await world.dependencies[LinkService].make(ada, Purpose.SET_PASSWORD)
+    _, link = await world.dependencies[LinkService].make(ada, Purpose.SIGN_IN)
     await accounts.passwords.change(ada, PASSWORD, None, HERE)
     assert await accounts.passwords.set_by_link(reset, "somebody else's own", HERE) is None
     assert await accounts.sign_in.by_link(link, HERE, "") is None
@@ -176,8 +178,8 @@ class Busy:
 
 async def test_a_link_is_not_used_up_by_a_password_that_could_not_be_set() -> None:
     async with running(passwords=(busy := Busy())) as world:
-        ada, passwords = await _ada(world), world.dependencies.accounts.passwords
-        _, link = await world.dependencies.links.make(ada, Purpose.SET_PASSWORD)
+        ada, passwords = await _ada(world), world.dependencies[Accounts].passwords
+        _, link = await world.dependencies[LinkService].make(ada, Purpose.SET_PASSWORD)
         with pytest.raises(Overloaded):
             await passwords.set_by_link(link, PASSWORD, HERE)
         busy.busy = False
@@ -185,7 +187,7 @@ async def test_a_link_is_not_used_up_by_a_password_that_could_not_be_set() -> No
 
 
 async def test_nobody_has_passwords_judged_without_end(world: World) -> None:
-    ada, passwords = await _ada(world), world.dependencies.accounts.passwords
+    ada, passwords = await _ada(world), world.dependencies[Accounts].passwords
     told = [await _refused(passwords.change(ada, "password123", None, HERE)) for _ in range(25)]
     assert told == [InvalidRequest] * 20 + [RateLimited] * 5
     new = User(new_id("usr"), "new@fjord.example", "New", None, world.clock.now())
@@ -200,7 +202,7 @@ async def _refused(asked: Awaitable[object]) -> type[Exception]:
 
 
 async def test_guessing_hides_no_new_browser(world: World) -> None:
-    ada, accounts = await _ada(world), world.dependencies.accounts
+    ada, accounts = await _ada(world), world.dependencies[Accounts]
     await accounts.sign_in.enter(ada, (Method.PASSWORD,), HERE, "")
     for _ in range(60):
         await accounts.notices.tell(ada, "sign_in_failed", HERE)
@@ -219,7 +221,7 @@ async def test_a_customer_of_ipv6_is_one_address(world: World) -> None:
 
 
 async def test_a_recovery_code_that_proves_is_told_by_mail(world: World) -> None:
-    ada, accounts = await _ada(world), world.dependencies.accounts
+    ada, accounts = await _ada(world), world.dependencies[Accounts]
     enrolment = await accounts.factors.enrol(ada)
     codes = await accounts.factors.confirm(ada, _shown(world, enrolment.secret), HERE)
     session, _ = await world.sessions.begin(ada, [Method.PASSWORD], HERE)
@@ -280,7 +282,7 @@ async def test_a_page_that_shows_progress_shows_nothing_after_the_sign_out(
     browser = await world.browser()
     signed_in = await world.sessions.find(browser.cookies[COOKIE])
     page = SimpleNamespace(
-        sessions=world.dependencies.sessions, person=signed_in, principal=signed_in.principal,
+        sessions=world.dependencies[SessionService], person=signed_in, principal=signed_in.principal,
         request=SimpleNamespace(cookies=browser.cookies), cookies=SimpleNamespace(session=COOKIE),
     )  # fmt: skip
     shown = iter(range(9))

@@ -12,6 +12,7 @@ from domain.catalogue.model import Product
 from domain.kernel.ids import new_id
 from domain.kernel.tenancy import Tenant
 from domain.matching.model import MatchPair, PairEvidence
+from ports.unit_of_work import UnitOfWork
 from tests.http.client import Answer, Client
 from tests.support.merged_catalogues import Shop
 from tests.tenancy.world import World, serving
@@ -47,7 +48,7 @@ async def desk(tmp_path: Path) -> AsyncIterator[Desk]:
     async with serving(tmp_path) as world:
         organisation = await world.organisation()
         tenant = Tenant(organisation.id, True)
-        shop = Shop(world.container.uow(), tenant)
+        shop = Shop(world.container[UnitOfWork], tenant)
         first = await shop.source(catalogue=organisation.catalogue(True))
         ours, theirs = await shop.load(first, "A", "red"), await shop.load(await shop.source(), "B", "red")
         evidence = (

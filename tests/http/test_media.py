@@ -7,6 +7,7 @@ import pytest
 
 from domain.kernel.tenancy import Tenant
 from domain.media.ports import MediaStore
+from ports.objects import Objects
 from tests.http.fakes import running
 from tests.support import catalogues
 from tests.support.memory.objects import MemoryObjects
@@ -29,7 +30,7 @@ async def test_an_image_and_its_link() -> None:
             "bytes": 148213, "created_at": "2026-11-20T13:08:00.000Z",
         }  # fmt: skip
         assert link["expires_at"] == "2026-11-20T13:23:00.000Z"
-        grant = world.dependencies.objects.verify(
+        grant = world.dependencies[Objects].verify(
             "GET", image.key, {"signature": link["url"].rpartition("signature=")[2]}, world.clock.now()
         )
         assert grant.expires_at == world.clock.now() + timedelta(minutes=15) and grant.filename == f"{image.id}.webp"
@@ -40,7 +41,7 @@ async def test_an_image_and_its_link() -> None:
         ]  # fmt: skip
         for rendition, link in zip(image.renditions, links, strict=True):
             asked = {"signature": link.rpartition("signature=")[2]}
-            grant = world.dependencies.objects.verify("GET", rendition.key, asked, world.clock.now())
+            grant = world.dependencies[Objects].verify("GET", rendition.key, asked, world.clock.now())
             assert grant.expires_at == world.clock.now() + timedelta(minutes=15)
             assert grant.filename == f"{image.id}-{rendition.width}x{rendition.height}.webp"
 

@@ -10,7 +10,8 @@ from domain.kernel.errors import InvalidRequest, NotFound, PermissionDenied
 from domain.kernel.tenancy import Tenant
 from domain.oauth.model import App, AppKind, Origin
 from domain.oauth.usecases.apps import AppChange, NewApp
-from entrypoints.oauth.endpoints import oauth_services
+from domain.probes.ports import Web
+from entrypoints.oauth.endpoints import OAuthServices
 from tests.http.fakes import OPERATOR, running
 from tests.http.oauth import CALLBACK, Stage, owner_of
 from tests.support.memory.hosts import MemoryWeb
@@ -25,7 +26,7 @@ async def stage() -> AsyncIterator[Stage]:
 
 
 async def test_apps_are_kept_by_owners_and_admins_in_the_console(stage: Stage) -> None:
-    org, apps = stage.world.orgs["Fjord"], oauth_services(stage.world.dependencies).apps
+    org, apps = stage.world.orgs["Fjord"], stage.world.dependencies[OAuthServices].apps
     wanted = NewApp("  Stock   board ", AppKind.WEB, (CALLBACK,), frozenset({"products:read"}))
     async with stage.world.uow.begin(Tenant(org.id, True), OPERATOR) as tx:
         for caller in (owner_of(org, "developer"), owner_of(org, session=False)):
@@ -62,7 +63,7 @@ async def test_apps_are_kept_by_owners_and_admins_in_the_console(stage: Stage) -
 
 
 async def test_a_deleted_apps_tokens_prove_nothing(stage: Stage) -> None:
-    app, person, apps = await stage.app(), await stage.person(), oauth_services(stage.world.dependencies).apps
+    app, person, apps = await stage.app(), await stage.person(), stage.world.dependencies[OAuthServices].apps
     body = await stage.signed_in(app, person)
     org = stage.world.orgs["Fjord"]
     async with stage.world.uow.begin(Tenant(org.id, True), OPERATOR) as tx:
@@ -133,7 +134,7 @@ async def test_registrations_of_an_address_are_bounded(stage: Stage) -> None:
 )
 async def test_documents_of_apps_are_judged(stage: Stage, body: bytes, kind: str, status: int) -> None:
     url = "https://editor.example/client.json"
-    stage.world.dependencies.web.serve(url, body.replace(b"URL", url.encode()), status, content_type=kind)
+    stage.world.dependencies[Web].serve(url, body.replace(b"URL", url.encode()), status, content_type=kind)
     moment = stage.world.clock.now()
     app = App("app", url, AppKind.NATIVE, Origin.DOCUMENT, "", ("http://localhost/cb",), frozenset(), moment, moment)
     page = await stage.ask(await stage.person(), app)

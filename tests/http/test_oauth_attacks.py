@@ -14,7 +14,7 @@ import pytest_asyncio
 from domain.kernel.errors import NotFound, PermissionDenied
 from domain.kernel.tenancy import Tenant
 from domain.oauth.model import App, AppKind
-from entrypoints.oauth.endpoints import oauth_services
+from entrypoints.oauth.endpoints import OAuthServices
 from tests.http.client import Client
 from tests.http.fakes import BASE, OPERATOR, running
 from tests.http.oauth import CALLBACK, CHALLENGE, VERIFIER, Stage, led, owner_of
@@ -266,7 +266,7 @@ async def test_nobody_agrees_in_anothers_name(stage: Stage) -> None:
 
 
 async def test_consent_is_taken_back(stage: Stage) -> None:
-    app, person, services = await stage.app(), await stage.person(), oauth_services(stage.world.dependencies)
+    app, person, services = await stage.app(), await stage.person(), stage.world.dependencies[OAuthServices]
     body = await stage.signed_in(app, person)
     org = stage.world.orgs["Fjord"]
     own = replace(owner_of(org, "editor"), actor=replace(owner_of(org).actor, id=person.user.id))

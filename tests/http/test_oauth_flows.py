@@ -8,6 +8,7 @@ import pytest
 import pytest_asyncio
 
 from domain.oauth.model import App, AppKind, Origin
+from domain.probes.ports import Web
 from tests.http.fakes import BASE, running
 from tests.http.oauth import CALLBACK, Stage, led
 from tests.support.memory.hosts import MemoryWeb
@@ -246,7 +247,7 @@ async def test_an_app_registers_itself(stage: Stage) -> None:
 
 
 async def test_an_app_is_described_by_a_document(stage: Stage) -> None:
-    url, web = "https://editor.example/oauth/client.json", stage.world.dependencies.web
+    url, web = "https://editor.example/oauth/client.json", stage.world.dependencies[Web]
     document = b'{"client_id": "%s", "client_name": "Editor", "redirect_uris": ["http://localhost/cb"]}' % url.encode()
     web.serve(url, document, content_type="application/json", cache_control="max-age=600")
     person = await stage.person()

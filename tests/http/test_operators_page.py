@@ -9,7 +9,10 @@ import pytest
 import pytest_asyncio
 
 from domain.jobs.model import Backlog
+from domain.jobs.ports import Dispatch
 from domain.kernel.errors import Unavailable
+from domain.outbox.usecases.outgoing_mail import OutgoingMail
+from domain.platform.ports import Workload
 from domain.platform.workload import JOBS
 from entrypoints.operators.service import OperatorsPage, operators_page
 from tests.http.fakes import World, running
@@ -62,7 +65,7 @@ async def asked(
 
 
 async def test_what_it_shows(world: World) -> None:
-    box = world.dependencies.outgoing_mail
+    box = world.dependencies[OutgoingMail]
     await box.queue(
         "ada@fjord.example", "<b>Come in</b>", "Open https://api.joinery.test/console/link/x <script>", "sign_in"
     )
@@ -92,7 +95,7 @@ async def test_a_part_that_cannot_be_had_hides_no_other(world: World) -> None:
 
         slowest = troubled = lambda self: self.tenants(None)
 
-    object.__setattr__(world.dependencies, "workload", Broken())
+    world.dependencies[Workload] = Broken()
     status, _, text = await asked(world)
     assert status == 200 and text.count("The database is out of reach.") == 3 and "Mail to people" in text
 
@@ -107,7 +110,7 @@ async def test_looking_often_costs_what_one_look_does(world: World) -> None:
             return [Backlog("source", self.waiting, 0, None)]
 
     counting, page = Counting(), OperatorsPage(world.dependencies, PORT)
-    object.__setattr__(world.dependencies, "dispatch", counting)
+    world.dependencies[Dispatch] = counting
     await asyncio.gather(*(asked(world, by=page) for _ in range(20)))
     assert counting.asked == 1
     world.clock.advance(timedelta(seconds=3))

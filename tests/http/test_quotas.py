@@ -16,7 +16,7 @@ from domain.runs.ports import PushStore, RunStore
 from domain.runs.usecases.scheduling import BatchExpiry
 from domain.secrets.keys import SigningKeys, link_key
 from domain.storage.model import OPEN_UPLOADS
-from domain.storage.ports import StorageLedger
+from domain.storage.ports import StorageLedger, StorageUpkeep
 from entrypoints.http.objects import AT_ONCE
 from tests.http.client import Answer, Client
 from tests.http.fakes import BASE, World, running
@@ -146,7 +146,7 @@ async def test_a_batch_that_expired_takes_no_more_parts() -> None:
         run = (await at.client.post(path, body)).json()["id"]
         at.world.clock.advance(timedelta(hours=23))
         assert (await at.client.post(path, body)).json()["id"] == run
-        expiry = BatchExpiry(at.world.uow, at.world.dependencies.storage, at.world.clock)
+        expiry = BatchExpiry(at.world.uow, at.world.dependencies[StorageUpkeep], at.world.clock)
         at.world.clock.advance(timedelta(hours=23))
         assert await expiry.expire() == 0
         at.world.clock.advance(timedelta(hours=2))

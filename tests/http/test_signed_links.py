@@ -14,6 +14,7 @@ from domain.exports.ports import ExportStore
 from domain.kernel.clock import CLOCK
 from domain.kernel.links import LINK_STEP, link_expiry, start_of_step
 from domain.kernel.tenancy import Tenant
+from ports.objects import Objects
 from tests.http.client import Client
 from tests.http.fakes import World, running
 from tests.support import builders, catalogues
@@ -59,7 +60,7 @@ async def test_reads_within_a_step_have_one_etag(world: World) -> None:
         again = await client.get(path, if_none_match=first.headers["etag"])
         assert (again.status, again.headers["etag"]) == (304, first.headers["etag"]), path
         signature = {"signature": parse_qs(urlsplit(url).query)["signature"][0]}
-        assert world.dependencies.objects.verify("GET", key, signature, begun + timedelta(minutes=14)), path
+        assert world.dependencies[Objects].verify("GET", key, signature, begun + timedelta(minutes=14)), path
         world.clock.set(begun + LINK_STEP)
         renewed = await client.get(path, if_none_match=first.headers["etag"])
         assert renewed.status == 200 and link_of(renewed.json())[0] != url

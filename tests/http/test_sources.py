@@ -10,6 +10,7 @@ import pytest_asyncio
 
 from domain.ingestion.ports import FetchFailed, ResponseHead
 from domain.kernel.ids import is_id
+from domain.secrets.ports import Vault
 from domain.sources.model import Schedule, StatusReason
 from domain.sources.ports import SourceStore
 from tests.http.sources import FILE_SOURCE, PUSH_SOURCE, URL_SOURCE, Shop, shop
@@ -342,7 +343,7 @@ async def test_credentials_are_sealed_and_never_shown(shop: Shop) -> None:
     async with shop.world.uow.read(shop.tenant) as tx:
         sealed = await tx[SourceStore].sealed(source["id"])
     assert b"Geheim" not in sealed
-    assert shop.world.dependencies.vault.open(
+    assert shop.world.dependencies[Vault].open(
         sealed, source["id"], shop.services.connectors.info("api").destination({})
     ) == {"token": "shpat_Geheim"}
     explained = await shop.client.send_json(

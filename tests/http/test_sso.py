@@ -13,8 +13,9 @@ from domain.kernel.tenancy import Tenant
 from domain.people.model import Method, User
 from domain.people.usecases.sessions import SignInElsewhere, Visitor
 from domain.sso.model import Domain
-from domain.sso.ports import SsoStore
-from domain.sso.usecases.settings import Wanted
+from domain.sso.ports import IdentityProviders, SsoStore
+from domain.sso.usecases.proving import DomainProofs
+from domain.sso.usecases.settings import SsoSettings, Wanted
 from tests.http.browser import COOKIE, Browser, Page
 from tests.http.fakes import OPERATOR, World, running
 from tests.support.identity_provider import CLIENT, ISSUER, SECRET
@@ -37,7 +38,7 @@ async def connected(
     """An organisation whose connection and domain are there; answers its id."""
     org: str = world.orgs[name].id
     async with world.uow.begin(Tenant(org, True), OPERATOR) as tx:
-        await world.dependencies.sso.settings.set(tx, Wanted(ISSUER, CLIENT, SECRET, joins_as))
+        await world.dependencies[SsoSettings].set(tx, Wanted(ISSUER, CLIENT, SECRET, joins_as))
         now = world.clock.now()
         await tx[SsoStore].put_domain(Domain(org, domain, "token", now, None, now, now))
     return org
@@ -144,7 +145,7 @@ ANSWERS = [
 
 async def test_what_does_not_hold_lets_nobody_in(world: World) -> None:
     org = await connected(world)
-    await world.dependencies.sso.providers.issuer(ISSUER)
+    await world.dependencies[IdentityProviders].issuer(ISSUER)
     honest = vars(world.provider).copy()
     for cheat, sentence in CHEATS:
         browser = Browser(world.app)
@@ -217,7 +218,7 @@ async def test_another_organisations_provider_signs_nobody_in_here(world: World)
 async def test_keys_that_are_rotated_are_asked_for_again_and_not_for_every_stranger(world: World) -> None:
     org = await connected(world)
     assert (await came_in(world, org)).status == 303
-    documents = world.dependencies.sso.providers._documents
+    documents = world.dependencies[IdentityProviders]._documents
     world.provider.rotate()
     assert (await came_in(world, org)).status == 403, "asked for a moment ago"
     documents._kept[ISSUER].keys_at = float("-inf")
@@ -351,7 +352,7 @@ async def test_enforcing_ends_other_sessions_and_leaves_owners_a_way_in(world: W
         name: (await world.sessions.begin(user, [Method.PASSWORD], visitor, org))[1] for name, user in people.items()
     }
     async with world.uow.begin(Tenant(org, True), OPERATOR) as tx:
-        settings = world.dependencies.sso.settings
+        settings = world.dependencies[SsoSettings]
         await tx[SsoStore].save(replace(await tx[SsoStore].connection(), tried_at=now))
         await settings.enforce(tx, True)
         affected = await settings.affected(tx)
@@ -372,7 +373,7 @@ async def test_enforcing_ends_other_sessions_and_leaves_owners_a_way_in(world: W
 
 async def test_a_record_that_is_gone_is_told_and_counts_for_two_weeks(world: World) -> None:
     org = await connected(world)
-    proofs, tenant = world.dependencies.sso.proofs, Tenant(org, True)
+    proofs, tenant = world.dependencies[DomainProofs], Tenant(org, True)
 
     async def looked() -> list[str]:
         for one in await proofs.due():

@@ -8,6 +8,7 @@ import pytest
 import pytest_asyncio
 
 from domain.kernel.tenancy import Tenant
+from domain.webhooks.ports import DeliveryLog
 from domain.webhooks.usecases.posting import signing_keys
 from domain.webhooks.usecases.service import Rotations
 from tests.http.fakes import OPERATOR
@@ -70,7 +71,7 @@ async def test_a_former_secret_is_forgotten_once_its_overlap_is_over(desk: Desk)
     made, other = await desk.create(), await desk.create()
     rotated = (await desk.client.post(f"{PLACE}/{made['id']}/rotate-secret", {"overlap_hours": 2})).json()
     await desk.client.post(f"{PLACE}/{other['id']}/rotate-secret", {"overlap_hours": 3})
-    rotations = Rotations(desk.world.uow, desk.world.dependencies.delivery_log, desk.service, desk.world.clock)
+    rotations = Rotations(desk.world.uow, desk.world.dependencies[DeliveryLog], desk.service, desk.world.clock)
     desk.world.clock.advance(timedelta(hours=2) - timedelta(milliseconds=1))
     assert await rotations.end_lapsed() == 0 and (await desk.kept(made["id"]))[1].previous is not None
     desk.world.clock.advance(timedelta(milliseconds=1))

@@ -20,12 +20,14 @@ import pytest_asyncio
 from adapters.postgres.nodes.connecting import connect
 from adapters.postgres.stores import LOOKED
 from benchmarks.filling import CATEGORIES, GTIN, RARE, fill, made_id, make_past_days
-from domain.access.usecases import KeyRequest
+from domain.access.usecases import AccessService, KeyRequest
 from domain.catalogue import search
 from domain.kernel.tenancy import Actor, AuditContext, Tenant
+from domain.orgs.ports import OrgRegistry
 from entrypoints.areas.registry import AREAS
-from entrypoints.container import Container
+from entrypoints.dependencies import Dependencies
 from entrypoints.operations.operation import Operation
+from ports.unit_of_work import UnitOfWork
 from tests.http.client import Client
 from tests.postgres.databases import database_alone
 from tests.postgres.plans import nodes, plan
@@ -143,18 +145,18 @@ async def _filled(folder: Path) -> AsyncIterator[Ground]:
         for number in range(1, OTHERS):
             await _organisation(world.container, owner, f"cat_x{number:021d}", FEW, today)
         await owner.execute("VACUUM ANALYZE")
-        async with world.container.uow().begin(tenant, AuditContext(Actor("service", "tests"), "tests")) as tx:
-            _, secret = await world.container.access().issue_key(tx, KeyRequest("plans"))
+        async with world.container[UnitOfWork].begin(tenant, AuditContext(Actor("service", "tests"), "tests")) as tx:
+            _, secret = await world.container[AccessService].issue_key(tx, KeyRequest("plans"))
         await owner.execute("SET ROLE joinery_app")
         scope = "SELECT set_config('joinery.org', %s, false), set_config('joinery.livemode', 't', false)"
         await owner.execute(scope, (tenant.org,))
         yield Ground(Client(world.app, secret), tenant, today, owner)
 
 
-async def _organisation(container: Container, owner: Any, catalogue: str, rows: int, today: datetime) -> Tenant:
-    plan = await container.registry().plan("max")
+async def _organisation(container: Dependencies, owner: Any, catalogue: str, rows: int, today: datetime) -> Tenant:
+    plan = await container[OrgRegistry].plan("max")
     organisation = builders.organisation(plan=plan, catalogues=(catalogue, catalogue + "t"))
-    await container.registry().create(organisation)
+    await container[OrgRegistry].create(organisation)
     await fill(owner, organisation.id, catalogue, rows, today.date())
     return Tenant(organisation.id, True)
 

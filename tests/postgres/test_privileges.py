@@ -11,11 +11,13 @@ import pytest
 import pytest_asyncio
 from psycopg import errors, sql
 
+from adapters.postgres.locks import PostgresShards
 from adapters.postgres.maintenance import PostgresMaintenance
 from adapters.postgres.migrate import available, migrate, read_compatibility
 from adapters.postgres.nodes.pool import Pool
 from adapters.postgres.privileges import APP, SYSTEM
 from domain.kernel.tenancy import Tenant
+from ports.maintenance import Maintenance
 from tests.postgres.databases import database_alone
 from tests.support.postgres import at_hand, database
 from tests.tenancy.world import serving
@@ -325,13 +327,13 @@ async def test_databases_of_any_name(name: str, tmp_path: Path) -> None:
                 == [known for known, _ in available()]
             )
             async with serving(tmp_path, JOINERY_DATABASE_URL=address) as world:
-                await world.container.maintenance().partitions()
+                await world.container[Maintenance].partitions()
                 organisation = await world.organisation()
                 client = await world.client(Tenant(organisation.id, True))
                 made = await client.post("/v1/sources", {"name": "S", "kind": "push"}, idempotency_key="source-1")
                 assert made.status == 201, made.body
                 assert json.loads((await client.get("/v1/sources")).body)["data"][0]["id"] == made.json()["id"]
-                assert await world.container.shards().rebalance()
-                await world.container.shards().close()
+                assert await world.container[PostgresShards].rebalance()
+                await world.container[PostgresShards].close()
         finally:
             await owner.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(quoted))

@@ -27,6 +27,7 @@ from domain.oauth.usecases.apps import AppService, NewApp
 from domain.orgs.model import Invitation, Member, Organisation
 from domain.orgs.ports import OrgStore
 from domain.people.model import User
+from domain.people.ports import People
 from domain.probes.model import (
     Effort,
     Estimate,
@@ -43,12 +44,16 @@ from domain.probes.model import (
     Way,
 )
 from domain.request_logs.model import RequestLog
+from domain.request_logs.ports import RequestLogSink
 from domain.runs.model import KEPT_COLUMNS, KEPT_PROBLEMS, Run, RunColumn
 from domain.runs.ports import RunStore
 from domain.sources.ports import SourceStore
 from domain.webhooks.model import Endpoint, SealedSecrets
 from domain.webhooks.ports import WebhookStore
 from entrypoints.dependencies import Dependencies
+from ports.clock import Clock
+from ports.objects import Objects
+from ports.unit_of_work import UnitOfWork
 from tests.support import builders
 from tests.support.catalogues import add
 from tests.support.merged_catalogues import Shop
@@ -87,16 +92,16 @@ class Large:
 
 async def large(parts: Dependencies, organisation: Organisation, lines: int = LINES) -> Large:
     """Fill the organisation's live data, whatever it is kept in; the file of its first run has so many lines."""
-    now, tenant = parts.clock.now(), Tenant(organisation.id, True)
+    now, tenant = parts[Clock].now(), Tenant(organisation.id, True)
     sources = await _sources(parts, tenant, organisation.catalogue(True), now)
     product = _product(sources, organisation.catalogue(True), now)
-    await add(parts.uow, tenant, product, now=now)
+    await add(parts[UnitOfWork], tenant, product, now=now)
     await _further(parts, tenant, sources, organisation.catalogue(True), now)
     mappings = [_mapping(sources[0], columns) for columns in COLUMNS]
-    await parts.objects.put_stream("snapshots/large", _file(COLUMNS[1], lines))
+    await parts[Objects].put_stream("snapshots/large", _file(COLUMNS[1], lines))
     runs = _runs(sources[0], now, mappings, lines)
     probe = _probe()
-    async with parts.uow.begin(tenant, builders.CALL) as tx:
+    async with parts[UnitOfWork].begin(tenant, builders.CALL) as tx:
         for run in runs:
             await tx[RunStore].add(run)
         for mapping in mappings:
@@ -112,7 +117,7 @@ async def large(parts: Dependencies, organisation: Organisation, lines: int = LI
     endpoints, deliveries = await _endpoints(parts, tenant, now)
     event = await _events(parts, tenant, product)
     requests = [_request(tenant, number, now) for number in range(500)]
-    await parts.request_logs.write(requests)
+    await parts[RequestLogSink].write(requests)
     keys, apps, audited = await _access(parts, tenant, organisation, owner)
     return Large(
         tenant, owner, product, sources, mappings, runs, probe, endpoints, deliveries, event, pairs, merges,
@@ -122,7 +127,7 @@ async def large(parts: Dependencies, organisation: Organisation, lines: int = LI
 
 async def _sources(parts: Dependencies, tenant: Tenant, catalogue: str, now: datetime) -> list[str]:
     made = []
-    async with parts.uow.begin(tenant, builders.CALL) as tx:
+    async with parts[UnitOfWork].begin(tenant, builders.CALL) as tx:
         for number in range(100):
             source = builders.source(
                 name=f"Vendor {number} of oak tables & walnut chairs, spring price list", catalogue=catalogue, kind="file" if number == 0 else "url",
@@ -169,7 +174,7 @@ async def _further(parts: Dependencies, tenant: Tenant, sources: Sequence[str], 
         for copy in range(3):
             builders.offer(builders.variant(product, f"further-{number}-{copy}"), source=sources[0])
         made.append(product)
-    await add(parts.uow, tenant, *made, now=now)
+    await add(parts[UnitOfWork], tenant, *made, now=now)
 
 
 def _headers(count: int) -> tuple[str, ...]:
@@ -240,7 +245,7 @@ def _probe() -> Probe:
 async def _pairs(
     parts: Dependencies, tenant: Tenant, organisation: Organisation
 ) -> tuple[list[MatchPair], list[Merge]]:
-    shop, pairs, merges = Shop(parts.uow, tenant), [], []
+    shop, pairs, merges = Shop(parts[UnitOfWork], tenant), [], []
     first = await shop.source(catalogue=organisation.catalogue(True))
     second = await shop.source()
     for number in range(60):
@@ -260,9 +265,9 @@ async def _members(parts: Dependencies, tenant: Tenant, now: datetime) -> list[t
     roles, found = ("owner", "admin", "editor", "developer", "viewer"), []
     for number in range(50):
         email = f"{new_id('usr')[4:].lower()}@a-company-with-a-long-name.example"
-        user = await parts.people.add(User(new_id("usr"), email, f"Ada Moreau the {number}th", now, now))
+        user = await parts[People].add(User(new_id("usr"), email, f"Ada Moreau the {number}th", now, now))
         found.append((user, roles[number % 5]))
-    async with parts.uow.begin(tenant, builders.CALL) as tx:
+    async with parts[UnitOfWork].begin(tenant, builders.CALL) as tx:
         for user, role in found:
             await tx[OrgStore].add_member(Member(user.id, tenant.org, user.email, role, now))
         for number in range(100):
@@ -285,7 +290,7 @@ async def _endpoints(parts: Dependencies, tenant: Tenant, now: datetime) -> tupl
         builders.delivery(made[0].id, status="failed", next_attempt_at=None, attempts=(attempt,) * 12, body=(PROSE * 300).encode(), created_at=now)
         for _ in range(100)
     ]  # fmt: skip
-    async with parts.uow.begin(tenant, builders.CALL) as tx:
+    async with parts[UnitOfWork].begin(tenant, builders.CALL) as tx:
         for endpoint in made:
             await tx[WebhookStore].add(endpoint, SealedSecrets(b"sealed"), FeedPosition())
         for delivery in deliveries:
@@ -305,7 +310,7 @@ async def _events(parts: Dependencies, tenant: Tenant, product: Product) -> Even
         fields.append({"path": "price", "old": 50_000 + number, "new": 50_001 + number})
         data = {"id": offer.id, "variant": offer.variant, "product": product.id, "source": offer.source, "fields": fields, "facets": ["price"]}  # fmt: skip
         events.append(Event(type="offer.changed", subject=offer.id, version=2 + number, data=data))
-    async with parts.uow.begin(tenant, builders.CALL) as tx:
+    async with parts[UnitOfWork].begin(tenant, builders.CALL) as tx:
         await tx[EventLog].append(events)
     return events[-1]
 
@@ -324,8 +329,8 @@ async def _access(
     principal = Principal(
         tenant, Actor("user", owner.id), "console", "owner", ROLES["owner"], organisation, person=True, session=True
     )
-    keys, apps, service = [], [], AppService(parts.access.digest)
-    async with parts.uow.begin(tenant, builders.CALL) as tx:
+    keys, apps, service = [], [], parts[AppService]
+    async with parts[UnitOfWork].begin(tenant, builders.CALL) as tx:
         for number in range(50):
             key = builders.api_key(
                 tenant, name=f"Key {number} {PROSE[:60]}", networks=tuple(f"203.0.{n}.0/24" for n in range(20))
@@ -340,7 +345,7 @@ async def _access(
     for number in range(60):
         before = {f"field_{n}": f"{PROSE * 5} {n}" for n in range(40)}
         after = {name: f"{text} and more" for name, text in before.items()}
-        async with parts.uow.begin(
+        async with parts[UnitOfWork].begin(
             tenant, AuditContext(Actor("user", owner.id), "sources.update", new_id("req"))
         ) as tx:
             audited.append(await tx[AuditLog].add(Change("source", f"src_{number:022}", "update", before, after)))

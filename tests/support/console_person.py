@@ -12,22 +12,25 @@ from domain.kernel.tenancy import Tenant
 from domain.orgs.model import Member
 from domain.orgs.ports import OrgStore
 from domain.people.model import Method, User
-from domain.people.usecases.sessions import Visitor
-from entrypoints.container import Container
+from domain.people.ports import People
+from domain.people.usecases.sessions import SessionService, Visitor
+from entrypoints.dependencies import Dependencies
+from ports.clock import Clock
+from ports.unit_of_work import UnitOfWork
 from tests.support import builders
 
 COOKIE = "joinery"
 """The session's cookie where the console is served without TLS."""
 
 
-async def signed_in(container: Container, tenant: Tenant, role: str = "owner") -> str:
+async def signed_in(container: Dependencies, tenant: Tenant, role: str = "owner") -> str:
     """The cookie of a new member."""
-    now = container.clock().now()
+    now = container[Clock].now()
     email = f"{new_id('usr')[4:].lower()}@fjord.test"
-    user = await container.people().add(User(new_id("usr"), email, "Ada Moreau", now, now))
-    async with container.uow().begin(Tenant(tenant.org, True), builders.CALL) as tx:
+    user = await container[People].add(User(new_id("usr"), email, "Ada Moreau", now, now))
+    async with container[UnitOfWork].begin(Tenant(tenant.org, True), builders.CALL) as tx:
         await tx[OrgStore].add_member(Member(user.id, tenant.org, email, role, now))
-    return (await container.sessions().begin(user, [Method.PASSWORD], Visitor("127.0.0.1")))[1]
+    return (await container[SessionService].begin(user, [Method.PASSWORD], Visitor("127.0.0.1")))[1]
 
 
 @dataclass

@@ -9,7 +9,8 @@ from pathlib import Path
 
 from domain.events.ports import EventLog
 from domain.kernel.ids import new_id
-from entrypoints.container import Container
+from entrypoints.dependencies import Dependencies
+from ports.unit_of_work import UnitOfWork
 from tests.flows.stage import Stage, Tenancy, eventually
 from tests.support import builders
 from tests.support.faulty_proxy import Fault, faulty_proxy
@@ -27,9 +28,9 @@ def follow_across_kills(
     place, file = home / "cursor", home / "seen"
     file.touch()
 
-    async def write(container: Container) -> None:
+    async def write(container: Dependencies) -> None:
         for _ in range(wanted // 10):
-            async with container.uow().begin(tenancy.tenant, builders.CALL) as tx:
+            async with container[UnitOfWork].begin(tenancy.tenant, builders.CALL) as tx:
                 await tx[EventLog].append([builders.event(new_id("src")) for _ in range(10)])
             await asyncio.sleep(0.1)
 

@@ -3,6 +3,7 @@
 from typing import Any
 
 from domain.access.model import ROLES, Principal
+from domain.access.usecases import AccessService
 from domain.kernel.ids import new_id
 from domain.kernel.tenancy import Actor, Tenant
 from domain.oauth.model import AppKind
@@ -10,8 +11,10 @@ from domain.oauth.usecases.apps import AppService, NewApp
 from domain.orgs.model import Member, Organisation
 from domain.orgs.ports import OrgStore
 from domain.people.model import Method, User
-from domain.people.usecases.sessions import Visitor
-from entrypoints.container import Container
+from domain.people.ports import People
+from domain.people.usecases.sessions import SessionService, Visitor
+from entrypoints.dependencies import Dependencies
+from ports.unit_of_work import UnitOfWork
 from tests.support import builders
 
 CALLBACK = "https://app.example/cb"
@@ -23,22 +26,22 @@ KINDS = {
 }
 
 
-async def apps_of(parts: Container, organisation: Organisation) -> tuple[dict[str, Any], str]:
+async def apps_of(parts: Dependencies, organisation: Organisation) -> tuple[dict[str, Any], str]:
     """`client_id` and `client_secret` by the app's kind, and the cookie of the owner."""
     now = builders.MOMENT
     tenant, user = Tenant(organisation.id, True), User(new_id("usr"), f"{new_id('usr')}@fjord.test", "Ada", None, now)
     owner = Principal(
         tenant, Actor("user", user.id), "console", "owner", ROLES["owner"], organisation, person=True, session=True
     )
-    await parts.people().add(user)
+    await parts[People].add(user)
     apps: dict[str, Any] = {}
-    async with parts.uow().begin(tenant, builders.CALL) as tx:
+    async with parts[UnitOfWork].begin(tenant, builders.CALL) as tx:
         await tx[OrgStore].add_member(Member(user.id, organisation.id, user.email, "owner", now))
         for kind, uris in KINDS.items():
             scopes = frozenset({"products:read"}) if kind is AppKind.MACHINE else owner.scopes
-            app, secret = await AppService(parts.access().digest).create_app(
+            app, secret = await AppService(parts[AccessService].digest).create_app(
                 tx, owner, NewApp(f"A {kind} app", kind, uris, scopes)
             )
             apps[kind] = {"client_id": app.client_id} | ({"client_secret": secret} if secret else {})
-    _, cookie = await parts.sessions().begin(user, [Method.PASSWORD], Visitor("127.0.0.1"))
+    _, cookie = await parts[SessionService].begin(user, [Method.PASSWORD], Visitor("127.0.0.1"))
     return apps, cookie

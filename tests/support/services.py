@@ -6,16 +6,17 @@ from datetime import timedelta
 from domain.jobs.usecases.draining import Handler
 from domain.runs.queueing import EXECUTE
 from entrypoints.areas import runs
-from entrypoints.container import Container
+from entrypoints.dependencies import Dependencies
+from entrypoints.operations.operation import handlers_of
 from tests.support.connectors import FakeConnectors
 from tests.support.memory.objects import MemoryObjects
 
 MINUTE = timedelta(minutes=1)
 
 
-def execution_of(container: Container) -> Handler:
+def execution_of(container: Dependencies) -> Handler:
     """The handler of `runs.execute` jobs, as a worker makes it."""
-    return runs.AREA.jobs(container.assembled())[EXECUTE]
+    return handlers_of([runs.AREA], container)[EXECUTE]
 
 
 @dataclass

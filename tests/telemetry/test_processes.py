@@ -12,6 +12,8 @@ from urllib.request import urlopen
 import pytest
 
 from domain.jobs.ports import JobStore
+from entrypoints.dependencies import Dependencies
+from ports.unit_of_work import UnitOfWork
 
 pytest.importorskip("opentelemetry.sdk", reason="the extra otlp is not installed")
 
@@ -22,7 +24,6 @@ from domain.kernel.ids import new_id
 from domain.matching.index import LANE
 from domain.runs.model import RunStatus
 from domain.webhooks.model import AttemptFailure
-from entrypoints.container import Container
 from tests.flows.feeds import record
 from tests.flows.stage import ROOT, Stage, eventually, free_port
 from tests.postgres.databases import fresh_database
@@ -96,8 +97,8 @@ def _let_wait(stage: Stage) -> None:
     """A job that is due, of a run that there is not: the worker will find out."""
     tenant = stage.organisation().tenant
 
-    async def add(container: Container) -> None:
-        async with container.uow().begin(tenant, builders.CALL) as tx:
+    async def add(container: Dependencies) -> None:
+        async with container[UnitOfWork].begin(tenant, builders.CALL) as tx:
             await tx[JobStore].add(NewJob("runs.execute", "source:gone", tenant, {"run": new_id("run")}))
 
     stage.within(add)

@@ -152,7 +152,7 @@ async def _staged(world: World) -> Stage:
     organisation = await world.organisation()
     mine = await world.furnished(organisation, False)
     session = await signed_in(world.container, Tenant(organisation.id, False))
-    token = Signatures(world.container.assembled().keys.links).sign("form", "")
+    token = Signatures(world.container.keys.links).sign("form", "")
     return Stage(world, mine, f"joinery={session}", token, list(_routes(mine)))
 
 

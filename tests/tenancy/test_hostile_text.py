@@ -8,11 +8,10 @@ from urllib.parse import quote
 
 import pytest
 import pytest_asyncio
-from dependency_injector import providers
 
 from entrypoints.operations.operation import Operation
 from entrypoints.operations.query_string import parameters_of
-from ports.limits import Budget, Take
+from ports.limits import Budget, Limits, Take
 from tests.tenancy.test_every_operation import LISTS, furnished
 from tests.tenancy.world import OPERATIONS, World, ask, body_of, serving, target
 
@@ -35,7 +34,7 @@ class Unlimited:
 async def world(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[World]:
     """A serving application on PostgreSQL, without budgets."""
     folder = tmp_path_factory.mktemp("world")
-    async with serving(folder, lambda container: container.limits.override(providers.Object(Unlimited()))) as made:
+    async with serving(folder, lambda container: container.__setitem__(Limits, Unlimited())) as made:
         yield made
 
 

@@ -6,11 +6,14 @@ from datetime import timedelta
 
 import pytest
 
+from adapters.postgres.nodes.pool import Pool
 from domain.access.model import ROLES, SCOPES
 from domain.access.ports import KeyStore
 from domain.access.usecases import new_secret
 from domain.kernel.tenancy import Tenant
 from entrypoints.operations.operation import Operation
+from ports.clock import Clock
+from ports.unit_of_work import UnitOfWork
 from tests.http.client import Answer, Client
 from tests.support import builders
 from tests.tenancy.world import OPERATIONS, World, ask, unknown_ids
@@ -74,7 +77,7 @@ async def test_a_demoted_members_key_loses_at_once_what_the_role_lost(world: Wor
     member = await world.member(organisation, "owner")
     client = await world.client(Tenant(organisation.id, True), member=member.user)
     assert (await client.post("/v1/sources", {"name": "A", "kind": "push"})).status == 201
-    async with world.container.pool().owner() as link:
+    async with world.container[Pool].owner() as link:
         await link.connection.execute("UPDATE members SET role = 'viewer' WHERE org = %s", (organisation.id,))
     await _within_a_second(client, 403, method="POST")
 
@@ -84,7 +87,7 @@ async def test_a_left_members_key_proves_nothing(world: World) -> None:
     member = await world.member(organisation, "owner")
     client = await world.client(Tenant(organisation.id, True), member=member.user)
     assert (await client.get("/v1/sources")).status == 200
-    async with world.container.pool().owner() as link:
+    async with world.container[Pool].owner() as link:
         await link.connection.execute("DELETE FROM members WHERE org = %s", (organisation.id,))
     await _within_a_second(client, 401)
 
@@ -103,9 +106,9 @@ async def test_every_reason_for_a_401_is_alike(world: World) -> None:
     tenant = Tenant((await world.organisation()).id, True)
     _, good = await world.key(tenant)
     revoked, revoked_secret = await world.key(tenant)
-    async with world.container.uow().begin(tenant, builders.CALL) as tx:
+    async with world.container[UnitOfWork].begin(tenant, builders.CALL) as tx:
         assert await tx[KeyStore].revoke(revoked.id)
-    clock = world.container.clock()
+    clock = world.container[Clock]
     secrets = {
         "none": None,
         "nonsense": "nonsense",
@@ -130,7 +133,7 @@ async def test_revocation_acts_within_a_second_on_every_process(world: World) ->
     key, secret = await world.key(tenant)
     client = Client(world.app, secret)
     assert (await client.get("/v1/sources")).status == 200
-    async with world.container.uow().begin(tenant, builders.CALL) as tx:
+    async with world.container[UnitOfWork].begin(tenant, builders.CALL) as tx:
         assert await tx[KeyStore].revoke(key.id)
     await _within_a_second(client, 401)
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from domain.access.model import ApiKey
-from domain.access.usecases import KeyRequest
+from domain.access.usecases import AccessService, KeyRequest
 from domain.catalogue import categories
 from domain.changes.model import FeedPosition
 from domain.exports.model import ExportStatus
@@ -19,18 +19,21 @@ from domain.mappings.ports import MappingStore
 from domain.matching.model import MatchPair, Merge
 from domain.matching.usecases.judging import JudgeSettingsService
 from domain.orgs.model import Member, Organisation
-from domain.orgs.ports import OrgStore
+from domain.orgs.ports import OrgRegistry, OrgStore
 from domain.probes.model import Probe
+from domain.request_logs.ports import RequestLogSink
 from domain.runs.ports import RunStore
 from domain.sources.ports import SourceStore
 from domain.uploads.model import Upload
 from domain.webhooks.model import SealedSecrets
 from domain.webhooks.ports import WebhookStore
 from entrypoints.api.app import create_app
-from entrypoints.container import Container, opened
+from entrypoints.container import opened
+from entrypoints.dependencies import Dependencies
 from entrypoints.http.pressure import CALM
 from entrypoints.operations.operation import Operation
 from entrypoints.settings import from_environment
+from ports.unit_of_work import UnitOfWork
 from tests.http.client import Answer, Client
 from tests.support import builders, catalogues
 from tests.support.merged_catalogues import Shop
@@ -71,11 +74,11 @@ class World:
     """A serving application."""
 
     app: Any
-    container: Container
+    container: Dependencies
 
     async def organisation(self, plan: str = "max") -> Organisation:
         """A new one."""
-        registry = self.container.registry()
+        registry = self.container[OrgRegistry]
         found = await registry.plan(plan)
         assert found is not None
         made = builders.organisation(plan=found)
@@ -84,15 +87,15 @@ class World:
 
     async def member(self, organisation: Organisation, role: str) -> Member:
         """A new member of that role."""
-        async with self.container.uow().begin(Tenant(organisation.id, True), builders.CALL) as tx:
+        async with self.container[UnitOfWork].begin(Tenant(organisation.id, True), builders.CALL) as tx:
             member = Member(new_id("usr"), organisation.id, f"{new_id('usr')}@fjord.example", role, tx.now)
             await tx[OrgStore].add_member(member)
         return member
 
     async def key(self, tenant: Tenant, **asked: Any) -> tuple[ApiKey, str]:
         """A new key and its secret; `asked` are fields of KeyRequest."""
-        async with self.container.uow().begin(tenant, builders.CALL) as tx:
-            made: tuple[ApiKey, str] = await self.container.access().issue_key(tx, KeyRequest("tests", **asked))
+        async with self.container[UnitOfWork].begin(tenant, builders.CALL) as tx:
+            made: tuple[ApiKey, str] = await self.container[AccessService].issue_key(tx, KeyRequest("tests", **asked))
         return made
 
     async def client(self, tenant: Tenant, **asked: Any) -> Client:
@@ -116,7 +119,7 @@ class World:
         )
         endpoint = builders.endpoint()
         delivery = builders.delivery(endpoint.id, status="failed", next_attempt_at=None, body=b"{}")
-        async with self.container.uow().begin(tenant, builders.CALL) as tx:
+        async with self.container[UnitOfWork].begin(tenant, builders.CALL) as tx:
             await tx[SourceStore].add(source)
             await tx[RunStore].add(run)
             await tx[MappingStore].add(mapping)
@@ -125,13 +128,13 @@ class World:
             await tx[ExportStore].add(export)
             await tx[WebhookStore].add(endpoint, SealedSecrets(b"sealed"), FeedPosition())
             await tx[WebhookStore].add_delivery(delivery)
-        await catalogues.add(self.container.uow(), tenant, product)
-        await self.container.request_logs().write([log])
-        image = await catalogues.pictured(self.container.uow(), tenant, product.id)
-        async with self.container.uow().begin(tenant, CHANGING_SETTINGS) as tx:
+        await catalogues.add(self.container[UnitOfWork], tenant, product)
+        await self.container[RequestLogSink].write([log])
+        image = await catalogues.pictured(self.container[UnitOfWork], tenant, product.id)
+        async with self.container[UnitOfWork].begin(tenant, CHANGING_SETTINGS) as tx:
             await JudgeSettingsService(None).update(tx, {"auto_merge_at": 0.9})
             entry = tx.recorded.changes[-1].entry
-        pair, merge = await self._matched(Shop(self.container.uow(), tenant, [source], [product]))
+        pair, merge = await self._matched(Shop(self.container[UnitOfWork], tenant, [source], [product]))
         made.ids = {
             "src": source.id, "run": run.id, "upl": upload.id, "prb": probe.id, "map": mapping.id, "prod": product.id, "var": offer.variant,
             "ofr": offer.id, "req": log.id, "cat": source.catalogue, "org": organisation.id,
@@ -165,7 +168,7 @@ def _id_pattern(operation: Operation) -> str:
 
 @asynccontextmanager
 async def serving(
-    folder: Path, prepare: Callable[[Container], None] = lambda _: None, **env: str
+    folder: Path, prepare: Callable[[Dependencies], None] = lambda _: None, **env: str
 ) -> AsyncIterator[World]:
     """The application as `joinery api` makes it, without the network; `prepare` may override parts of the container."""
     settings = from_environment(
@@ -179,7 +182,7 @@ async def serving(
     )
     async with opened(settings) as container:
         prepare(container)
-        app = create_app(container.assembled(), thresholds=CALM)
+        app = create_app(container, thresholds=CALM)
         async with app.test_app():
             yield World(app, container)
 

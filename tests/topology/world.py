@@ -4,22 +4,24 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from dependency_injector import providers
-
 from adapters.postgres.nodes.pool import Pool
+from domain.changes.usecases.tailing import LogTailer
+from domain.jobs.ports import Dispatch
 from domain.jobs.usecases.draining import Drain
 from domain.kernel.tenancy import Tenant
 from domain.matching.index import LANE
-from domain.webhooks.ports import Sent
+from domain.orgs.ports import OrgRegistry
+from domain.webhooks.ports import DeliveryPlaces, Sender, Sent
 from domain.webhooks.usecases.deliverer import Serving
-from entrypoints.container import Container
+from entrypoints.dependencies import Dependencies
 from entrypoints.worker.service import deliverer_of
+from ports.unit_of_work import UnitOfWork
 from tests.http.client import Client
 from tests.support.services import execution_of
 from tests.tenancy.world import World, serving
@@ -90,8 +92,8 @@ class Cluster:
         """Do the runs that are due, as workers do; answers how many lanes there were."""
         container = self.world.container
         handlers = {"runs.execute": execution_of(container)}
-        drain = Drain(container.dispatch(), handlers, lease=timedelta(seconds=10))
-        due = await container.dispatch().lanes_due(100)
+        drain = Drain(container[Dispatch], handlers, lease=timedelta(seconds=10))
+        due = await container[Dispatch].lanes_due(100)
         lanes = [lane for lane in due if "media:" not in lane and not lane.endswith(f"/{LANE}")]
         async with asyncio.timeout(60):
             await asyncio.gather(*(drain.drain(lane) for lane in lanes))
@@ -101,10 +103,9 @@ class Cluster:
     async def delivering(self) -> AsyncIterator[Receiver]:
         """Deliver from every node, as a worker does; what receivers got."""
         container, receiver, stop = self.world.container, Receiver(), asyncio.Event()
-        sending = replace(container.assembled(), sender=receiver)
-        container.assembled.override(providers.Object(sending))
-        tailing = asyncio.create_task(container.tailer().run())
-        serving_all = Serving(sending.delivery_places, partial(deliverer_of, container))
+        container[Sender] = receiver
+        tailing = asyncio.create_task(container[LogTailer].run())
+        serving_all = Serving(container[DeliveryPlaces], partial(deliverer_of, container))
         task = asyncio.create_task(serving_all.run(stop))
         try:
             yield receiver
@@ -120,10 +121,10 @@ async def serving_on(servers: Servers, folder: Path, **env: str) -> AsyncIterato
     """The application as the API process makes it; its pool knows both servers."""
     pool = Pool(servers.all[0].conninfo, size=4, placement=servers)
 
-    def prepare(container: Container) -> None:
-        container.pool.override(providers.Object(pool))
-        container.uow.override(providers.Object(replicated(container.uow(), servers)))
-        container.registry.override(providers.Object(ReplicatedRegistry(pool, servers)))
+    def prepare(container: Dependencies) -> None:
+        container[Pool] = pool
+        container[UnitOfWork] = replicated(container[UnitOfWork], servers)
+        container[OrgRegistry] = ReplicatedRegistry(pool, servers)
 
     try:
         async with serving(folder, prepare, JOINERY_DATABASE_URL=servers.all[0].conninfo, **env) as world:

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 from domain.kernel.names import validate_name
 from domain.kernel.paging import PageRequest
+from domain.orgs.ports import Memberships
 from entrypoints.console.context import PageContext, Pages, sudo
 from entrypoints.console.security import SIGN_IN, THEME, safe_target
 from entrypoints.http.exchange import Response
@@ -159,7 +160,7 @@ async def proof_options(page: PageContext) -> Response:
 @pages.get("/organisations")
 async def list_organisations(page: PageContext) -> Response:
     """Show the organisations that the person belongs to, to choose one."""
-    listed = await page.dependencies.memberships.of_user(page.person.user.id, PageRequest(limit=100))
+    listed = await page.dependencies[Memberships].of_user(page.person.user.id, PageRequest(limit=100))
     return page.render("session/organisations.html", orgs=listed.items)
 
 

@@ -17,6 +17,7 @@ from entrypoints.console.pages.sources import source_names
 from entrypoints.console.products import amount_of, offered, origins_of, pictures_of, title_of
 from entrypoints.console.rendering import Portion
 from entrypoints.http.exchange import Response
+from ports.clock import Clock
 
 Json = Mapping[str, Any]
 _FILTERS = ("brand", "category", "availability", "status", "source")
@@ -181,7 +182,7 @@ async def _history(page: PageContext, product: Json, offers: Sequence[Json], nam
         offer["id"]: names.get(offer["source"], "Source")[:80] + (f", {offer['location']}" if several else "")
         for offer in offers
     }
-    return history_of(offers, found.events, called, page.dependencies.clock.now()) | {"whole": found.whole}
+    return history_of(offers, found.events, called, page.dependencies[Clock].now()) | {"whole": found.whole}
 
 
 async def _origin(page: PageContext, variant: Json) -> Json:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from adapters.wire import probes as probes_wire
 from adapters.wire import sources as sources_wire
 from domain.ingestion.mapping.learned import bounded
-from domain.ingestion.ports import Job
+from domain.ingestion.ports import Connectors, Job
 from domain.ingestion.reading import ReadTable
 from domain.kernel.errors import DomainError, InvalidRequest, NotFound
 from domain.kernel.plain import plain
@@ -38,7 +38,9 @@ from entrypoints.console.source_forms import (
 )
 from entrypoints.console.streams import followed
 from entrypoints.http.exchange import Response
-from ports.objects import ObjectMissing
+from entrypoints.settings import Settings
+from ports.objects import ObjectMissing, Objects
+from ports.unit_of_work import UnitOfWork
 
 LARGEST = min(SNAPSHOT_LIMIT, 256 << 20)
 """Bytes of a file that the console takes; larger ones are sent by the API, straight to the store."""
@@ -70,7 +72,7 @@ class DraftFile(NamedTuple):
 @pages.get("/sources/new", title="Connect a source")
 async def choose(page: PageContext) -> Response:
     """Show what can be connected."""
-    return page.render("sources/new.html", mail=page.dependencies.settings.mail_domain is not None)
+    return page.render("sources/new.html", mail=page.dependencies[Settings].mail_domain is not None)
 
 
 def _given(page: PageContext) -> FormData:
@@ -102,7 +104,7 @@ async def send_file(page: PageContext) -> Response:
     if upload is None or upload.size == 0:
         page.refused = page.refusal(InvalidRequest.of("file", "required", _NO_FILE))
         return page.render("sources/new_file.html", status=422, most=BYTES)
-    drafts = Drafts(page.dependencies.objects)
+    drafts = page.dependencies[Drafts]
     async with page.transaction("uploads.announce") as tx:
         id = await drafts.reserve(tx, upload.size)
     await drafts.store(page.principal.tenant, id, _pieces_of(upload))
@@ -133,7 +135,7 @@ def _file_source(given: FormData) -> dict[str, Any]:
 @pages.post("/sources/new/file/connect", again=show_file)
 async def connect_file(page: PageContext) -> Response:
     """Make the source, and let its first upload have the file."""
-    drafts, tenant = Drafts(page.dependencies.objects), page.principal.tenant
+    drafts, tenant = page.dependencies[Drafts], page.principal.tenant
     draft = _draft_of(page, page.form["draft"])
     source = await page.api.post("/v1/sources", _file_source(page.form))
 
@@ -161,7 +163,7 @@ async def send_next_file(page: PageContext) -> Response:
 
     async def store(id: str) -> None:
         key = upload_key(page.principal.tenant, id)
-        await page.dependencies.objects.put_stream(key, _pieces_of(sent))
+        await page.dependencies[Objects].put_stream(key, _pieces_of(sent))
 
     body = {"accept_shrink": True} if page.form.get("accept_shrink") else {}
     try:
@@ -249,7 +251,7 @@ async def connect_probe(page: PageContext) -> Response:
 
 
 def _shops(page: PageContext) -> dict[str, Any]:
-    infos = page.dependencies.connectors.infos()
+    infos = page.dependencies[Connectors].infos()
     return {info.name: info for info in infos if info.credentials_schema is not None and "api" in info.kinds}
 
 
@@ -304,7 +306,7 @@ async def connect_simple(page: PageContext) -> Response:
 async def _read_draft(page: PageContext, body: Mapping[str, Any], draft: DraftFile) -> dict[str, Any]:
     """Return what would be read of the file. Raises Refused, NotFound when the file is gone."""
     source, known, previewing = await _unsaved(page, body, None)
-    objects, key = page.dependencies.objects, upload_key(page.principal.tenant, draft.id)
+    objects, key = page.dependencies[Objects], upload_key(page.principal.tenant, draft.id)
     try:
         await objects.size(key)
     except ObjectMissing:
@@ -327,17 +329,17 @@ async def _unsaved(
     """Return the source as it would be, and what reads it. What the operation would refuse is refused, and costs what it costs."""
     await page.api.post("/v1/sources", body, dry_run="true")
     parts, principal = page.dependencies, page.principal
-    service, context = service_of(parts), AuditContext(principal.actor, "sources.create", page.request_id)
+    service, context = parts.call(service_of), AuditContext(principal.actor, "sources.create", page.request_id)
     try:
         new: dict[str, Any] = sources_wire.SOURCE.create().decode(dict(body))
-        async with parts.uow.scratch(principal.tenant, context) as tx:
+        async with parts[UnitOfWork].scratch(principal.tenant, context) as tx:
             source = await service.create(tx, new)
             if credentials is not None:
                 source = await service.put_credentials(tx, source.id, credentials)
             known = bounded(await tx[MappingStore].confirmed(source.id, KNOWN))
     except DomainError as error:
         raise page.refusal(error) from error
-    return source, known, Previewing(parts.connectors, parts.feed_readers, parts.workspaces)
+    return source, known, parts[Previewing]
 
 
 def _shown(preview: Preview) -> dict[str, Any]:

@@ -17,6 +17,8 @@ from entrypoints.console.security import sign_in_target
 from entrypoints.http.exchange import Response
 from entrypoints.oauth.endpoints import pairs_of
 from entrypoints.operations.scopes import permissions
+from ports.clock import Clock
+from ports.unit_of_work import UnitOfWork
 
 AUTHORIZE = "/oauth/authorize"
 DEVICE = "/oauth/device"
@@ -138,7 +140,7 @@ async def _wish(page: PageContext, call: Call) -> tuple[Wish | str, Known]:
         return await page.console.oauth.consent.wish(call, network_of(page.visitor.address))
     except OAuthError as error:
         if error.location is not None:
-            return error.location, Known(page.dependencies.clock.now())
+            return error.location, Known(page.dependencies[Clock].now())
         raise _refused(error) from None
 
 
@@ -185,7 +187,7 @@ async def _maker(page: PageContext, app: App) -> str:
     """Return the name of the organisation that made the app; empty when none here did."""
     if app.org is None:
         return ""
-    async with page.dependencies.uow.read(Tenant(app.org, True)) as tx:
+    async with page.dependencies[UnitOfWork].read(Tenant(app.org, True)) as tx:
         return (await tx[OrgStore].own()).name
 
 

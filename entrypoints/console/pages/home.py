@@ -9,6 +9,7 @@ from domain.changes.usecases.service import EventCounts
 from entrypoints.console.charts import DAYS, run_strips
 from entrypoints.console.context import PageContext, Pages
 from entrypoints.http.exchange import Response
+from ports.clock import Clock
 
 SHOWN = 10
 """Tasks of one kind, and sources, that are shown at once; the lists behind the links have all of them."""
@@ -53,7 +54,7 @@ def _needs_mapping(source: Mapping[str, Any]) -> bool:
 async def _changed_today(page: PageContext) -> EventCounts | None:
     if not page.may("products:read"):
         return None
-    midnight = page.dependencies.clock.now().astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
+    midnight = page.dependencies[Clock].now().astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
     found: EventCounts = await page.service("changes").changes.counts(page.principal.tenant, midnight)
     return found
 

@@ -12,6 +12,8 @@ from entrypoints.console.context import PageContext, Pages, sudo
 from entrypoints.console.request import whole_number
 from entrypoints.http.exchange import Response
 from entrypoints.operations.scopes import permissions
+from entrypoints.settings import Settings
+from ports.clock import Clock
 
 KEYS = "/console/developers/keys"
 APPS = "/console/developers/apps"
@@ -33,7 +35,7 @@ async def list_keys(page: PageContext) -> Response:
     """Show keys in force, or those that were revoked."""
     ended = page.query["show"] == "revoked"
     async with page.read() as tx:
-        service = KeyService(page.dependencies.access)
+        service = page.dependencies[KeyService]
         listed = await service.list_keys(tx, PageRequest(limit=20, key=page.cursor), ended=ended)
     return page.render(
         "keys/list.html",
@@ -43,7 +45,7 @@ async def list_keys(page: PageContext) -> Response:
         makers=await _names(page, [key.member for key in listed.page.items]),
         ended=ended,
         prefixes=KEY_PREFIXES,
-        now=page.dependencies.clock.now(),
+        now=page.dependencies[Clock].now(),
         makes=page.principal.role in KEY_MAKERS,
     )
 
@@ -66,8 +68,8 @@ async def new_key(page: PageContext) -> Response:
             days=(whole_number(expires) or 0) if (expires := form.get("expires")) else None,  # 0 is refused
         )
         async with page.transaction("keys.create", livemode=form["mode"] != "test") as tx:
-            key, secret = await KeyService(page.dependencies.access).create(tx, wanted)
-        base_url = page.dependencies.settings.base_url.rstrip("/")
+            key, secret = await page.dependencies[KeyService].create(tx, wanted)
+        base_url = page.dependencies[Settings].base_url.rstrip("/")
         return page.render("keys/made.html", status=201, key=key, secret=secret, base_url=base_url)
     return page.render("keys/new.html", form=form, held=held, kinds=sorted({scope.partition(":")[0] for scope in held}))
 
@@ -78,7 +80,7 @@ async def revoke_key(page: PageContext) -> Response:
     id = page.ids["key"]
     if page.sent:
         async with page.transaction("keys.revoke") as tx:
-            key = await KeyService(page.dependencies.access).revoke(tx, id)
+            key = await page.dependencies[KeyService].revoke(tx, id)
         return page.redirect(KEYS, f"{key.name} is revoked. Nobody takes it any more.")
     async with page.read() as tx:
         found, used = await tx[KeyStore].get(id), await tx[KeyStore].used([id])

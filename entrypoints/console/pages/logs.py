@@ -13,7 +13,9 @@ from adapters.wire.changes import FEED_TYPES
 from domain.access.model import ApiKey
 from domain.access.ports import KeyStore
 from domain.changes.model import EventFilter, FeedPosition
+from domain.changes.ports import EventReader
 from domain.changes.usecases.service import ChangesService
+from domain.changes.usecases.tailing import LogTailer
 from domain.kernel.bounds import STREAM_BYTES
 from domain.kernel.errors import CursorExpired, NotFound
 from domain.kernel.paging import PageRequest
@@ -71,7 +73,7 @@ async def list_events(page: PageContext) -> Response:
 async def show_event(page: PageContext) -> Response:
     """Show one event, with all that it says: of its subject, or else among the newest that others publish."""
     subject, id = page.ids["subject"], page.ids["event"]
-    own = await page.dependencies.events.later(page.principal.tenant, subject, 0, _LATEST)
+    own = await page.dependencies[EventReader].later(page.principal.tenant, subject, 0, _LATEST)
     if (body := next((one.body for one in own if one.id == id), None)) is None:
         newest = (await page.api.get("/v1/changes/recent", limit=100))["data"]
         body = next((encode(one) for one in newest if one["id"] == id), None)
@@ -84,8 +86,8 @@ async def show_event(page: PageContext) -> Response:
 async def stream_events(page: PageContext) -> Response:
     """Stream the same list, shown again with what is new, for as long as the session lasts; it needs nothing of the plan."""
     types = None if page.ids["types"] == "all" else frozenset({page.ids["types"]})
-    parts, tenant, wanted = page.dependencies, page.principal.tenant, EventFilter(types)
-    changes = ChangesService(parts.events, parts.tailer)
+    tenant, wanted = page.principal.tenant, EventFilter(types)
+    changes = page.dependencies[ChangesService]
     if not is_full(page):
         page.console.pipeline.waiters.check(tenant.org)
     after = await changes.now(tenant)
@@ -97,7 +99,7 @@ async def stream_events(page: PageContext) -> Response:
 async def _shows(
     page: PageContext, kept: deque[dict[str, Any]], after: FeedPosition, wanted: EventFilter
 ) -> AsyncGenerator[bytes, None]:
-    tailer, tenant, until = page.dependencies.tailer, page.principal.tenant, time.monotonic() + _LIFETIME
+    tailer, tenant, until = page.dependencies[LogTailer], page.principal.tenant, time.monotonic() + _LIFETIME
     yield b"retry: 3000\n: \n\n"
     with page.console.pipeline.waiters.holding(tenant.org):
         async with tailer.follow(tenant, after, wanted) as subscription:

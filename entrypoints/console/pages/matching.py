@@ -11,6 +11,7 @@ from domain.matching.ports import PairStore
 from entrypoints.console.context import PageContext, Pages, Refused
 from entrypoints.console.products import compared, item_of, origins_of
 from entrypoints.http.exchange import Response
+from ports.models import Models
 
 WRITE = "products:write"
 _STATUSES = ("open", "merged", "dismissed", "superseded")
@@ -132,7 +133,7 @@ async def show_judge(page: PageContext) -> Response:
     }
     if page.sent:
         values = {name: page.form[name] for name in values}
-    return page.render("matching/judge.html", values=values, configured=page.dependencies.models is not None)
+    return page.render("matching/judge.html", values=values, configured=page.dependencies.find(Models) is not None)
 
 
 def _number(text: str) -> Any:

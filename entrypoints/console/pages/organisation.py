@@ -7,7 +7,9 @@ from domain.kernel.paging import Page, PageRequest
 from domain.kernel.versions import SUPPORTED
 from domain.orgs.model import OWNER, Invitation
 from domain.orgs.ports import OrgStore
+from domain.outbox.usecases.outgoing_mail import OutgoingMail
 from domain.people.usecases.members import ROLES, MemberService, OrgSettings
+from domain.sso.usecases.rules import SsoRules
 from entrypoints.console.context import PageContext, Pages, Refused, sudo
 from entrypoints.console.request import beginning_of_day
 from entrypoints.http.exchange import Response
@@ -49,7 +51,7 @@ async def invite(page: PageContext) -> Response:
     email, role = page.form["email"], page.form.get("role", "viewer")
     made, secret = await page.run("invitations.create", service.invite, email, role)
     await service.send(made, secret, page.principal.organisation.name)
-    sent = "is on its way" if page.dependencies.outgoing_mail.sends else "waits in the operator's outbox"
+    sent = "is on its way" if page.dependencies[OutgoingMail].sends else "waits in the operator's outbox"
     return page.redirect(MEMBERS, f"The invitation for {made.email} {sent}. It is good for a week.")
 
 
@@ -67,7 +69,7 @@ async def change_role(page: PageContext) -> Response:
     member, role = page.ids["member"], page.form["role"]
     changed = await page.run("members.change_role", MemberService().change_role, member, role)
     # An owner may come in beside the provider; who is none any more may not.
-    await page.sso.rules.barred(changed.org, (changed.user,))
+    await page.dependencies[SsoRules].barred(changed.org, (changed.user,))
     return page.redirect(MEMBERS, f"{changed.email} is {changed.role} now.")
 
 

@@ -20,6 +20,7 @@ from entrypoints.http.exchange import Response
 from entrypoints.operations.openapi import body_example
 from entrypoints.operations.operation import Operation
 from entrypoints.operations.query_string import parameters_of
+from entrypoints.settings import Settings
 from entrypoints.site.calls import curl, in_words
 from entrypoints.site.schemas import WHO, fields, inline, paragraphs
 
@@ -75,7 +76,7 @@ async def show_operation(page: PageContext) -> Response:
         docs=f"/docs/reference/{row.area}#{row.id}",
         inputs=inputs_of(row),
         example="" if row.reply is None or row.streams else _text(example),
-        call=curl(row, page.dependencies.settings.base_url.rstrip("/")),
+        call=curl(row, page.dependencies[Settings].base_url.rstrip("/")),
         form=page.form,
         may=page.may(row.scope),
     )
@@ -117,7 +118,7 @@ async def _send(page: PageContext, row: Operation) -> dict[str, Any]:
     Returns the request as a line to copy and what was answered. Raises InvalidRequest for JSON that cannot be read, and
     for a key of live mode.
     """
-    form, base_url = page.form, page.dependencies.settings.base_url.rstrip("/")
+    form, base_url = page.form, page.dependencies[Settings].base_url.rstrip("/")
     path = row.path.format_map({name: quote(form.get(f"path.{name}"), safe="") or "-" for name in row.path_parameters})
     query = urlencode({name: text for name in parameters_of(row) if (text := form.get(f"query.{name}"))})
     body, key, headers = _body_of(row, form), form.get("key"), _headers_of(row, form)

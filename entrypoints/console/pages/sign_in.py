@@ -6,8 +6,10 @@ from urllib.parse import urlsplit
 from domain.kernel.errors import DomainError, NotFound
 from domain.people.model import Method, Purpose, User
 from domain.people.usecases.invitations import PAGE, Offer
+from domain.people.usecases.sessions import LinkService
 from domain.people.usecases.signing_in import Entered, StepOver
 from domain.people.usecases.throttling import DEVICE_LASTS, network_of
+from domain.sso.usecases.signing_in import SsoSignIn
 from entrypoints.console.context import PageContext, Pages
 from entrypoints.console.security import SIGN_IN, safe_target, sign_in_target
 from entrypoints.http.exchange import Response
@@ -93,7 +95,7 @@ async def sign_in_by_link(page: PageContext) -> Response:
         found = await page.accounts.sign_in.by_link(secret, page.visitor, _device(page))
         if found is not None:
             return await _enter(page, found, safe_target(page.form["next"]))
-    holds = await page.dependencies.links.look(secret, Purpose.SIGN_IN) is not None
+    holds = await page.dependencies[LinkService].look(secret, Purpose.SIGN_IN) is not None
     return page.render("sign_in/link.html", status=200 if holds else 410, holds=holds)
 
 
@@ -138,7 +140,7 @@ async def begin_sso(page: PageContext) -> Response:
     if not email:
         return page.render("sso/start.html", place=target)
     await _take_sso_turn(page)
-    begun = await page.sso.sign_in.begin(email, target, again=page.signed_in is not None)
+    begun = await page.dependencies[SsoSignIn].begin(email, target, again=page.signed_in is not None)
     response = page.render("sso/leaving.html", url=begun.url, host=urlsplit(begun.url).netloc, email=email)
     response.headers.append(page.cookies.set(_state(page), begun.cookie, begun.seconds))
     if page.request.headers.get("sec-fetch-site") == "same-origin":
@@ -153,10 +155,10 @@ async def end_sso(page: PageContext) -> Response:
     await _take_sso_turn(page)
     answer = {name: page.query[name] for name in ("code", "state", "iss", "error") if name in page.query}
     state = page.request.cookies.get(_state(page), "")
-    vouched = await page.sso.sign_in.answered(page.ids["org"], state, answer)
-    org, user = vouched.connection.org, await page.sso.sign_in.person(vouched)
+    vouched = await page.dependencies[SsoSignIn].answered(page.ids["org"], state, answer)
+    org, user = vouched.connection.org, await page.dependencies[SsoSignIn].person(vouched)
     async with page.transaction_of(org, user.id, "sso.sign_in") as tx:
-        await page.sso.sign_in.admit(tx, vouched, user)
+        await page.dependencies[SsoSignIn].admit(tx, vouched, user)
     entered = await page.accounts.sign_in.enter(user, [Method.SSO], page.visitor, _device(page), org)
     response = await _enter(page, entered, safe_target(vouched.place))
     response.headers.append(page.cookies.set(_state(page), "", 0))

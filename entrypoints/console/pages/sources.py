@@ -6,6 +6,7 @@ from datetime import timedelta
 from typing import Any
 
 from domain.catalogue import categories
+from domain.ingestion.ports import Connectors
 from domain.runs.ports import RunStore
 from entrypoints.console.charts import DAYS, run_strips
 from entrypoints.console.context import PageContext, Pages, Refused
@@ -19,6 +20,7 @@ from entrypoints.console.source_forms import (
     with_senders,
 )
 from entrypoints.http.exchange import Response
+from ports.clock import Clock
 
 READ = "sources:read"
 WRITE = "sources:write"
@@ -50,7 +52,7 @@ async def source_names(page: PageContext) -> dict[str, str]:
 async def list_sources(page: PageContext) -> Response:
     """Show all sources."""
     found = await page.api.get("/v1/sources", limit=25, starting_after=page.cursor)
-    sources, since = found["data"], page.dependencies.clock.now() - timedelta(days=DAYS)
+    sources, since = found["data"], page.dependencies[Clock].now() - timedelta(days=DAYS)
     async with page.read() as tx:
         runs = await tx[RunStore].newest([source["id"] for source in sources], since) if sources else ()
     return page.render(
@@ -99,7 +101,7 @@ async def show_settings(page: PageContext) -> Response:
     """Show the forms of its settings and credentials; of one that was refused what was typed, but secrets."""
     part = page.request.path.rpartition("/")[2] if page.refused else ""
     source = await page.api.get(_path(page))
-    info = page.dependencies.connectors.info(source["connector"])
+    info = page.dependencies[Connectors].info(source["connector"])
     given = page.form if part == "settings" else None
     config = source["config"] if given is None or info is None else settings_given(info.config_schema, given, {})
     senders = source["config"].get("inbound", {}).get("senders", [])
@@ -120,7 +122,7 @@ async def show_settings(page: PageContext) -> Response:
 async def save_settings(page: PageContext) -> Response:
     """Change it, at the version that the form was made of."""
     source, form = await page.api.get(_path(page)), page.form
-    info = page.dependencies.connectors.info(source["connector"])
+    info = page.dependencies[Connectors].info(source["connector"])
     changes: dict[str, Any] = {"name": form.get("name"), "licence_basis": form.get("licence_basis", "unknown")}
     if info is not None:
         config = settings_given(info.config_schema, form, source["config"])
@@ -139,7 +141,7 @@ async def save_credentials(page: PageContext) -> Response:
         await page.api.change("DELETE", f"{path}/credentials")
         return page.redirect(f"{place}/settings", "The credentials are forgotten.")
     source = await page.api.get(path)
-    info = page.dependencies.connectors.info(source["connector"])
+    info = page.dependencies[Connectors].info(source["connector"])
     credentials = credentials_given(sign_in_methods(info.credentials_schema if info else None), page.form)
     await page.api.change("PUT", f"{path}/credentials", {"credentials": credentials})
     return page.redirect(place, "The credentials are sealed and stored.")

@@ -7,12 +7,15 @@ from domain.kernel.errors import InvalidRequest, NotFound, PermissionDenied
 from domain.orgs.model import OWNER
 from domain.orgs.usecases.service import confirm_role
 from domain.sso.model import JOINING
-from domain.sso.ports import ProviderFault, SsoStore
-from domain.sso.usecases.proving import seen
-from domain.sso.usecases.settings import Wanted
+from domain.sso.ports import IdentityProviders, ProviderFault, SsoStore
+from domain.sso.usecases.proving import DomainProofs, seen
+from domain.sso.usecases.rules import SsoRules
+from domain.sso.usecases.settings import SsoSettings, Wanted
+from domain.sso.usecases.signing_in import SsoSignIn
 from entrypoints.console.context import PageContext, Pages, View, sudo
 from entrypoints.console.rendering import LABELS
 from entrypoints.http.exchange import Response
+from ports.clock import Clock
 from ports.limits import Budget
 
 PLACE = "/console/organisation/single-sign-on"
@@ -26,10 +29,9 @@ pages = Pages(PLACE, section="Organisation")
 async def show_settings(page: PageContext) -> Response:
     """Show what is set up, and the next step."""
     _needs_owner(page)
-    sso = page.sso
     async with page.read(livemode=True) as tx:
         connection, domains = await tx[SsoStore].connection(), await tx[SsoStore].domains()
-        affected = len(await sso.settings.affected(tx)) if connection else 0
+        affected = len(await page.dependencies[SsoSettings].affected(tx)) if connection else 0
     given = {"issuer": "", "client_id": "", "joins_as": "viewer"}
     if "issuer" in page.form:
         given = {name: page.form.get(name) for name in given}
@@ -41,7 +43,7 @@ async def show_settings(page: PageContext) -> Response:
         domains=domains,
         affected=affected,
         roles=[role for role in _ROLES if role in JOINING],
-        redirect_uri=sso.sign_in.redirect_uri(page.principal.tenant.org),
+        redirect_uri=page.dependencies[SsoSignIn].redirect_uri(page.principal.tenant.org),
         given=given,
     )
 
@@ -75,20 +77,20 @@ async def _take_turn(page: PageContext) -> None:
 
 async def _save(page: PageContext) -> Response:
     """Set the provider up, once it answers as one does."""
-    form, sso = page.form, page.sso
+    form = page.form
     await _take_turn(page)
     try:
-        issuer = await sso.providers.issuer(form.get("issuer"))
+        issuer = await page.dependencies[IdentityProviders].issuer(form.get("issuer"))
     except ProviderFault as error:
         raise InvalidRequest.of("issuer", "invalid_value", str(error)) from None
     wanted = Wanted(issuer, form.get("client_id"), form.get("secret") or None, form.get("joins_as") or None)
-    await _change(page, "sso.set", sso.settings.set, wanted)
+    await _change(page, "sso.set", page.dependencies[SsoSettings].set, wanted)
     return page.redirect(PLACE, "The provider is set up.")
 
 
 async def _switch(page: PageContext) -> Response:
     """Enforce it, or not; turn it on or off; or forget it."""
-    settings, act = page.sso.settings, page.form["act"]
+    settings, act = page.dependencies[SsoSettings], page.form["act"]
     acts: Mapping[str, tuple[Any, ...]] = {
         "enforce": (settings.enforce, True),
         "relax": (settings.enforce, False),
@@ -105,28 +107,27 @@ async def _switch(page: PageContext) -> Response:
 
 async def _end_sessions(page: PageContext) -> None:
     """End the sessions of members who have to use single sign-on from now on."""
-    sso = page.sso
     async with page.read(livemode=True) as tx:
-        affected = await sso.settings.obliged(tx)
-    await sso.rules.barred(page.principal.tenant.org, affected)
+        affected = await page.dependencies[SsoSettings].obliged(tx)
+    await page.dependencies[SsoRules].barred(page.principal.tenant.org, affected)
 
 
 async def _add_domain(page: PageContext) -> Response:
     """Name a domain, to prove it."""
-    await _change(page, "sso.add_domain", page.sso.settings.add_domain, page.form.get("domain"))
+    await _change(page, "sso.add_domain", page.dependencies[SsoSettings].add_domain, page.form.get("domain"))
     return page.redirect(f"{PLACE}#domains", "Add the record to the domain, then check it.", tone="info")
 
 
 async def _check_domain(page: PageContext) -> Response:
     """Look for the domain's record now."""
-    proofs, name = page.sso.proofs, page.form["domain"]
+    proofs, name = page.dependencies[DomainProofs], page.form["domain"]
     await _take_turn(page)
     async with page.read(livemode=True) as tx:
         domain = next((one for one in await tx[SsoStore].domains() if one.domain == name), None)
     if domain is None:
         raise NotFound
     there = await proofs.is_there(domain)
-    if seen(domain, there, page.dependencies.clock.now()) != domain:
+    if seen(domain, there, page.dependencies[Clock].now()) != domain:
         await _change(page, "sso.check_domain", proofs.keep, name, there)
         await _end_sessions(page)
     notices = {
@@ -139,7 +140,7 @@ async def _check_domain(page: PageContext) -> Response:
 
 async def _remove_domain(page: PageContext) -> Response:
     """Name it no more."""
-    await _change(page, "sso.remove_domain", page.sso.settings.remove_domain, page.form["domain"])
+    await _change(page, "sso.remove_domain", page.dependencies[SsoSettings].remove_domain, page.form["domain"])
     return page.redirect(f"{PLACE}#domains", "The domain is removed.", tone="info")
 
 

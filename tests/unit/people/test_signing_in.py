@@ -12,10 +12,11 @@ import pytest_asyncio
 
 from domain.kernel.errors import Conflict, InvalidRequest, RateLimited
 from domain.kernel.ids import new_id
+from domain.outbox.usecases.outgoing_mail import OutgoingMail
 from domain.people.model import Method, Purpose, User
 from domain.people.usecases.accounts import Accounts
 from domain.people.usecases.passkeys import PasskeyUnknown
-from domain.people.usecases.sessions import Visitor
+from domain.people.usecases.sessions import LinkService, Visitor
 from domain.people.usecases.signing_in import Entered, SecondStep, StepOver, WrongCode, WrongPassword
 from tests.http.fakes import World, running
 from tests.support.authenticator import SoftAuthenticator
@@ -57,7 +58,7 @@ class House:
 
     async def mail(self) -> list[str]:
         await self.accounts.notices.settled()
-        outgoing = self.world.dependencies.outgoing_mail
+        outgoing = self.world.dependencies[OutgoingMail]
         return [f"{one.purpose}\n{outgoing.text(one)}" for one in await outgoing.latest()]
 
     async def kinds(self) -> list[str]:
@@ -80,7 +81,7 @@ async def house() -> AsyncIterator[House]:
     async with running(passwords=passwords) as world:
         user = await world.people.add(User(new_id("usr"), "Ingrid@fjord.example", "Ingrid", None, world.clock.now()))
         await world.people.set_password(user.id, await passwords.hash(PASSWORD), world.clock.now())
-        yield House(world, world.dependencies.accounts, passwords, user)
+        yield House(world, world.dependencies[Accounts], passwords, user)
 
 
 async def test_a_password_lets_in_and_each_sign_in_is_a_session_of_its_own(house: House) -> None:
@@ -260,7 +261,7 @@ async def test_changing_the_password_ends_all_other_sessions(house: House) -> No
 
 
 async def test_an_operators_link_lets_in_once(house: House) -> None:
-    _, secret = await house.world.dependencies.links.make(house.user, Purpose.SIGN_IN)
+    _, secret = await house.world.dependencies[LinkService].make(house.user, Purpose.SIGN_IN)
     entered = await house.accounts.sign_in.by_link(secret, HERE, "")
     assert entered and entered.session.methods == (Method.LINK,)
     assert await house.accounts.sign_in.by_link(secret, HERE, "") is None

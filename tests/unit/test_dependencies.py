@@ -1,0 +1,64 @@
+"""Every part of a process can be made of what its maker's parameters name."""
+
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from entrypoints.areas.registry import AREAS
+from entrypoints.container import dependencies_of
+from entrypoints.dependencies import Dependencies
+from entrypoints.operations.operation import handlers_of, services_of
+from entrypoints.settings import Settings
+
+
+def _dependencies(tmp_path: Path) -> Dependencies:
+    return dependencies_of(
+        Settings(
+            database_url="postgresql:///nowhere",
+            redis_url=None,
+            objects_url=f"file://{tmp_path}",
+            secret="a secret of at least thirty-two characters",
+            base_url="https://api.joinery.test",
+            docs_url="https://docs.joinery.test",
+        )
+    )
+
+
+@pytest.mark.asyncio
+async def test_every_maker_finds_what_it_needs(tmp_path: Path) -> None:
+    dependencies = _dependencies(tmp_path)
+    for kind in dependencies._makers:
+        assert dependencies[kind] is dependencies[kind]
+    await dependencies.close()
+
+
+@pytest.mark.asyncio
+async def test_every_area_is_given_what_it_needs(tmp_path: Path) -> None:
+    dependencies = _dependencies(tmp_path)
+    assert set(services_of(AREAS, dependencies)) == {area.name for area in AREAS}
+    assert handlers_of(AREAS, dependencies)
+    assert [tick for area in AREAS for tick in dependencies.call(area.ticks)]
+    await dependencies.close()
+
+
+def test_what_nobody_makes_is_refused(tmp_path: Path) -> None:
+    def asks(number: int) -> int:
+        return number
+
+    with pytest.raises(ValueError, match="no signature"):
+        _dependencies(tmp_path).call(asks)
+
+
+@pytest.mark.asyncio
+async def test_a_given_part_reaches_whatever_is_made_later(tmp_path: Path) -> None:
+    dependencies = _dependencies(tmp_path)
+
+    class Holder:
+        def __init__(self, number: int, missing: float = 1.5, known: str = "") -> None:
+            self.number, self.missing, self.known = number, missing, known
+
+    dependencies[int], dependencies[str] = 4, "text"
+    assert dependencies.call(partial(Holder, known="kept")).known == "kept"
+    made = dependencies[Holder]
+    assert (made.number, made.missing, made.known) == (4, 1.5, "text") and dependencies[Holder] is made
