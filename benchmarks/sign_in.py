@@ -10,8 +10,8 @@ import sys
 import time
 from collections.abc import Awaitable, Callable
 
-from adapters.argon2.passwords import Argon2Passwords
-from adapters.memory.limits import MemoryLimits
+from adapters.argon2 import Argon2Passwords
+from adapters.memory import MemoryLimits
 from domain.kernel.errors import DomainError
 from domain.people.usecases.accounts import Accounts
 from domain.people.usecases.sessions import Visitor

@@ -7,10 +7,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from adapters.aesgcm.vault import AesGcmVault
-from adapters.argon2.passwords import Argon2Passwords
+from adapters.aesgcm import AesGcmVault
+from adapters.argon2 import Argon2Passwords
 from adapters.authlib.rules import AuthlibRules
-from adapters.dns.records import DnsRecords
+from adapters.dns import DnsRecords
 from adapters.files.workspaces import FileWorkspaces
 from adapters.http.client import GuardedClient
 from adapters.http.images import HttpImages
@@ -53,13 +53,13 @@ from adapters.postgres.usage import PostgresUsageUpkeep
 from adapters.postgres.webhook_deliveries import PostgresDeliveryLog, PostgresDeliveryPlaces
 from adapters.processes.calls import ProcessCalls, ProcessImages
 from adapters.processes.feed_readers import ProcessFeedReaders
-from adapters.totp.one_time_codes import TotpCodes
-from adapters.webauthn.passkeys import WebauthnCeremonies
+from adapters.totp import TotpCodes
+from adapters.webauthn import WebauthnCeremonies
 from adapters.wire.catalogue import WireRendering
 from adapters.wire.codec import JsonCodec
 from adapters.wire.events import WireEventRendering
 from adapters.wire.webhooks import WirePayloadRendering
-from adapters.zxcvbn.guesses import ZxcvbnGuesses
+from adapters.zxcvbn import ZxcvbnGuesses
 from connectors.sdk.context import HttpClient
 from domain.access.ports import Credentials
 from domain.catalogue.ports import Rendering

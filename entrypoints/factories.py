@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Final, NewType
 from urllib.parse import unquote, urlsplit
 
-from adapters.aesgcm.vault import AesGcmVault
+from adapters.aesgcm import AesGcmVault
 from adapters.files.objects import FileObjects
 from adapters.http.client import GuardedClient
 from adapters.http.outbound import MODELS, HttpOutbound
@@ -18,7 +18,7 @@ from adapters.llm.dialect import Dialect
 from adapters.llm.models import ProviderModels
 from adapters.llm.openai import OpenAiDialect
 from adapters.llm.pricing import Price
-from adapters.memory.limits import MemoryLimits
+from adapters.memory import MemoryLimits
 from adapters.mime.reader import READER_ERRORS
 from adapters.oidc.provider import OidcProviders
 from adapters.postgres.nodes.pool import Pool
@@ -27,8 +27,8 @@ from adapters.processes.calls import ProcessCalls, ProcessImages
 from adapters.processes.feed_readers import ProcessFeedReaders, ReaderLimits
 from adapters.redis.limits import RedisLimits
 from adapters.s3.objects import S3Objects
-from adapters.scripted.models import BadScript, ScriptedModels
-from adapters.smtp.mailer import Relay, SmtpMailer
+from adapters.scripted import BadScript, ScriptedModels
+from adapters.smtp import Relay, SmtpMailer
 from adapters.wire.cursors import FeedCursors
 from connectors.sdk.context import Limits as FileLimits
 from domain.access.ports import Credentials

@@ -3,7 +3,7 @@
 import sys
 from pathlib import Path
 
-from adapters.images.webp import webp_of
+from adapters.images import webp_of
 from adapters.processes.calls import CONVERT
 from adapters.processes.fork_server import ForkServer, inherit_control_socket
 

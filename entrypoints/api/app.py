@@ -41,7 +41,7 @@ from entrypoints.http.representations import METADATA_PATH, OneThread, resource_
 from entrypoints.mcp import edge as mcp_edge
 from entrypoints.mcp.edge import McpEdge
 from entrypoints.metrics import exposed
-from entrypoints.oauth.endpoints import OAuthEndpoints
+from entrypoints.oauth import OAuthEndpoints
 from entrypoints.operations.operation import Area
 from entrypoints.operations.table import Table
 from entrypoints.settings import Settings

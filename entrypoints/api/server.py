@@ -12,7 +12,7 @@ from entrypoints.api.app import create_app
 from entrypoints.dependencies import Dependencies, Readiness
 from entrypoints.http.connections import hypercorn_config
 from entrypoints.http.connections import serve as serve_connections
-from entrypoints.operators.service import operators_page
+from entrypoints.operators import operators_page
 from entrypoints.settings import Settings
 from entrypoints.stopping import stopping_on_signals
 

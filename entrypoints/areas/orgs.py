@@ -13,7 +13,7 @@ from domain.oauth.ports import TokenStore
 from domain.oauth.usecases import tokens
 from domain.orgs.ports import Memberships
 from domain.orgs.usecases.service import OrgService
-from domain.outbox.usecases.outgoing_mail import OutgoingMail
+from domain.outbox.usecases import OutgoingMail
 from domain.people.ports import People
 from domain.people.usecases.accounts import Accounts
 from domain.people.usecases.sessions import SessionService

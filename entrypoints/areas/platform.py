@@ -19,7 +19,7 @@ from domain.platform.model import ComponentState
 from domain.platform.ports import Incidents, Instances, PlatformChecks
 from domain.platform.usecases import PlatformService, Probe
 from domain.secrets.usecases.resealing import Resealing
-from domain.storage.usecases.sweeping import StorageSweeper
+from domain.storage.usecases import StorageSweeper
 from domain.webhooks.ports import DeliveryPlaces
 from entrypoints.areas.exports import keeps_up
 from entrypoints.operations.operation import Area, Read, ReadContext, Reply

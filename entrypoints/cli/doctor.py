@@ -19,7 +19,7 @@ from domain.kernel.plain import plain
 from domain.runs.usecases.scheduling import BatchExpiry
 from domain.storage.model import Holding
 from domain.storage.ports import StorageUpkeep
-from domain.storage.usecases.sweeping import Orphans, StorageSweeper
+from domain.storage.usecases import Orphans, StorageSweeper
 from entrypoints.cli.store import DEFAULT, Store
 from entrypoints.container import opened
 from entrypoints.errors import SettingsError, UpError

@@ -41,7 +41,7 @@ from entrypoints.dependencies import Dependencies
 from entrypoints.http.addresses import Proxies
 from entrypoints.http.exchange import Request, Response
 from entrypoints.http.pipeline import Pipeline
-from entrypoints.oauth.endpoints import OAuthServices
+from entrypoints.oauth import OAuthServices
 from entrypoints.operations.codes import CODES
 from entrypoints.settings import Settings
 from ports.clock import Clock

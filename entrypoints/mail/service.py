@@ -10,7 +10,7 @@ import socket
 import ssl
 from concurrent.futures import ThreadPoolExecutor
 
-from adapters.dns.records import DnsRecords
+from adapters.dns import DnsRecords
 from adapters.files.workspaces import FileWorkspaces
 from adapters.mime.reader import MimeReader
 from adapters.senders.checks import SenderVerifier

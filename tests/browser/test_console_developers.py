@@ -15,7 +15,7 @@ from domain.people.model import Method
 from domain.people.usecases.invitations import InvitationService
 from domain.people.usecases.sessions import Visitor
 from domain.webhooks.ports import WebhookStore
-from entrypoints.oauth.endpoints import OAuthServices
+from entrypoints.oauth import OAuthServices
 from tests.browser.looking import looked_at
 from tests.browser.serving import Served, served
 from tests.http.client import Client

@@ -10,10 +10,10 @@ import pytest
 
 from domain.jobs.model import Backlog
 from domain.kernel.ids import new_id
-from domain.outbox.usecases.outgoing_mail import OutgoingMail
+from domain.outbox.usecases import OutgoingMail
 from domain.people.model import Method, User
 from domain.people.usecases.sessions import Visitor
-from entrypoints.operators.service import OperatorsPage
+from entrypoints.operators import OperatorsPage
 from entrypoints.settings import Settings
 from tests.browser.looking import looked_at
 from tests.browser.serving import Served, served

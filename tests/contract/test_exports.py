@@ -46,7 +46,7 @@ from domain.kernel.tenancy import Tenant
 from domain.orgs.model import Meter
 from domain.secrets.keys import SigningKeys
 from domain.sources.ports import SourceStore
-from domain.storage.usecases.sweeping import StorageSweeper
+from domain.storage.usecases import StorageSweeper
 from ports.unit_of_work import Tx
 from tests.support import builders, catalogues
 from tests.support.backend import Backend

@@ -10,7 +10,7 @@ import pytest
 import pytest_asyncio
 from redis.asyncio import Redis
 
-from adapters.memory.limits import MemoryLimits
+from adapters.memory import MemoryLimits
 from adapters.redis.limits import RedisLimits
 from entrypoints.up.servers import Valkey
 from ports.limits import Budget, Limits

@@ -9,8 +9,8 @@ from datetime import datetime, timedelta
 import pytest
 import pytest_asyncio
 
-from adapters.aesgcm.vault import AesGcmVault
-from adapters.memory.limits import MemoryLimits
+from adapters.aesgcm import AesGcmVault
+from adapters.memory import MemoryLimits
 from domain.access.model import ROLES, Principal
 from domain.access.usecases import AccessService
 from domain.kernel.errors import (
@@ -30,7 +30,7 @@ from domain.oauth.usecases.apps import AppService, NewApp
 from domain.oauth.usecases.grants import GrantService
 from domain.orgs.model import INVITATION_LASTS, Invitation, Member, Organisation
 from domain.orgs.ports import OrgStore
-from domain.outbox.usecases.outgoing_mail import OutgoingMail
+from domain.outbox.usecases import OutgoingMail
 from domain.people.model import User
 from domain.people.usecases.invitations import PAGE, InvitationService
 from domain.people.usecases.keys import KeyService, NewKey

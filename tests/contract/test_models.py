@@ -13,7 +13,7 @@ from adapters.llm.anthropic import AnthropicDialect
 from adapters.llm.models import ProviderModels
 from adapters.llm.openai import OpenAiDialect
 from adapters.llm.pricing import Price
-from adapters.scripted.models import BadScript, ScriptedModels
+from adapters.scripted import BadScript, ScriptedModels
 from entrypoints.operations.validation import SchemaFaults
 from ports.models import ModelLater, ModelQuestion, ModelRefused, Models
 from tests.support.model_clients import model_client, outbound

@@ -5,10 +5,10 @@ from datetime import timedelta
 
 import pytest
 
-from adapters.aesgcm.vault import AesGcmVault
+from adapters.aesgcm import AesGcmVault
 from domain.outbox.model import OutgoingMessage
 from domain.outbox.ports import Letter, MailRefused, MailUnsent
-from domain.outbox.usecases.outgoing_mail import OutgoingMail
+from domain.outbox.usecases import OutgoingMail
 from tests.support.backend import Backend
 from tests.support.memory.clock import SettableClock
 

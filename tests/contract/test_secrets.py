@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from adapters.aesgcm.vault import AesGcmVault
+from adapters.aesgcm import AesGcmVault
 from domain.audit.model import Change
 from domain.audit.ports import AuditLog
 from domain.changes.model import FeedPosition

@@ -20,7 +20,7 @@ from domain.sources.ports import SourceStore
 from domain.storage.keeping import new_snapshot
 from domain.storage.model import KEPT_IN_OBJECTS, snapshot_key, upload_key
 from domain.storage.ports import StorageLedger
-from domain.storage.usecases.sweeping import StorageSweeper
+from domain.storage.usecases import StorageSweeper
 from ports.objects import ObjectInfo, ObjectMissing
 from ports.unit_of_work import UnitOfWork
 from tests.support import builders

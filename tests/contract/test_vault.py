@@ -2,7 +2,7 @@
 
 import pytest
 
-from adapters.aesgcm.vault import AesGcmVault
+from adapters.aesgcm import AesGcmVault
 
 OLD, NEW = "the first secret, at least 32 characters", "the second secret, at least 32 characters"
 CREDENTIALS = {"username": "änna", "password": "Geheim", "pages": 3}

@@ -7,7 +7,7 @@ from urllib.parse import unquote, urlsplit
 import pytest
 
 from domain.storage.ports import StorageUpkeep
-from domain.storage.usecases.sweeping import Orphans, StorageSweeper
+from domain.storage.usecases import Orphans, StorageSweeper
 from entrypoints.dependencies import Dependencies
 from ports.clock import Clock
 from ports.objects import Objects

@@ -13,7 +13,7 @@ from domain.kernel.ids import new_id
 from domain.kernel.tenancy import Actor, AuditContext
 from domain.orgs.model import Member
 from domain.orgs.ports import Memberships, OrgStore
-from domain.outbox.usecases.outgoing_mail import OutgoingMail
+from domain.outbox.usecases import OutgoingMail
 from domain.people.model import User
 from domain.people.ports import People
 from domain.people.usecases.accounts import Accounts

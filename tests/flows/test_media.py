@@ -26,7 +26,7 @@ from domain.media.model import TRIES
 from domain.media.queueing import FETCH
 from domain.media.usecases.fetching import MediaFetching
 from domain.storage.ports import StorageUpkeep
-from domain.storage.usecases.sweeping import StorageSweeper
+from domain.storage.usecases import StorageSweeper
 from entrypoints.areas import media
 from entrypoints.operations.operation import handlers_of
 from ports.clock import Clock

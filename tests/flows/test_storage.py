@@ -13,7 +13,7 @@ import pytest
 import pytest_asyncio
 
 from domain.storage.ports import StorageUpkeep
-from domain.storage.usecases.sweeping import StorageSweeper
+from domain.storage.usecases import StorageSweeper
 from ports.clock import Clock
 from ports.objects import Objects
 from ports.unit_of_work import UnitOfWork

@@ -23,7 +23,7 @@ from adapters.mime import reader
 from adapters.oidc.keys import import_public_keys
 from adapters.oidc.metadata import decoded
 from adapters.senders.checks import verify
-from adapters.webauthn.passkeys import WebauthnCeremonies
+from adapters.webauthn import WebauthnCeremonies
 from connectors.sdk.readers import json_ld
 from domain.kernel import addresses, charsets, names
 from domain.kernel.closeness import Closeness
@@ -35,6 +35,7 @@ from domain.probes.facts import Response
 from domain.sources.senders import address_of
 from domain.sso.ports import NameRecord, RecordKind
 from domain.webhooks.model import asked_pause
+from entrypoints import oauth as endpoints
 from entrypoints.console.products import marked
 from entrypoints.console.request import parse_cookies, parse_query
 from entrypoints.http import body as json_body
@@ -42,7 +43,6 @@ from entrypoints.http import fast_path
 from entrypoints.http import representations as content_coding
 from entrypoints.http.addresses import Proxies
 from entrypoints.http.checks import versions_of
-from entrypoints.oauth import endpoints
 from tests.fuzz.exploring import Effort, efforts
 
 FLOOR = 0.005

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from adapters.argon2.passwords import Argon2Passwords, Cost
+from adapters.argon2 import Argon2Passwords, Cost
 from adapters.http.client import GuardedClient
 from adapters.oidc.provider import OidcProviders
 from adapters.postgres.nodes.pool import Pool

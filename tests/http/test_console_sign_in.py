@@ -11,7 +11,7 @@ import pytest
 import pytest_asyncio
 
 from domain.kernel.ids import new_id
-from domain.outbox.usecases.outgoing_mail import OutgoingMail
+from domain.outbox.usecases import OutgoingMail
 from domain.people.model import Purpose, User
 from domain.people.usecases.accounts import Accounts
 from domain.people.usecases.sessions import LinkService, Visitor

@@ -10,7 +10,7 @@ import pyotp
 import pytest
 import pytest_asyncio
 
-from adapters.argon2.passwords import Argon2Passwords, Cost
+from adapters.argon2 import Argon2Passwords, Cost
 from domain.kernel.errors import DomainError, InvalidRequest, Overloaded, RateLimited
 from domain.kernel.ids import new_id
 from domain.kernel.tenancy import Tenant

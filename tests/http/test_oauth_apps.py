@@ -11,7 +11,7 @@ from domain.kernel.tenancy import Tenant
 from domain.oauth.model import App, AppKind, Origin
 from domain.oauth.usecases.apps import AppChange, NewApp
 from domain.probes.ports import Web
-from entrypoints.oauth.endpoints import OAuthServices
+from entrypoints.oauth import OAuthServices
 from tests.http.fakes import OPERATOR, running
 from tests.http.oauth import CALLBACK, Stage, owner_of
 from tests.support.memory.hosts import MemoryWeb

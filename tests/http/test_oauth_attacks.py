@@ -14,7 +14,7 @@ import pytest_asyncio
 from domain.kernel.errors import NotFound, PermissionDenied
 from domain.kernel.tenancy import Tenant
 from domain.oauth.model import App, AppKind
-from entrypoints.oauth.endpoints import OAuthServices
+from entrypoints.oauth import OAuthServices
 from tests.http.client import Client
 from tests.http.fakes import BASE, OPERATOR, running
 from tests.http.oauth import CALLBACK, CHALLENGE, VERIFIER, Stage, led, owner_of

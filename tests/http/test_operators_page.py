@@ -11,10 +11,10 @@ import pytest_asyncio
 from domain.jobs.model import Backlog
 from domain.jobs.ports import Dispatch
 from domain.kernel.errors import Unavailable
-from domain.outbox.usecases.outgoing_mail import OutgoingMail
+from domain.outbox.usecases import OutgoingMail
 from domain.platform.ports import Workload
 from domain.platform.workload import JOBS
-from entrypoints.operators.service import OperatorsPage, operators_page
+from entrypoints.operators import OperatorsPage, operators_page
 from tests.http.fakes import World, running
 
 pytestmark = pytest.mark.asyncio

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from aiosmtpd.smtp import SMTP, AuthResult
 
-from adapters.smtp.mailer import Relay, SmtpMailer
+from adapters.smtp import Relay, SmtpMailer
 from domain.outbox.ports import Letter, MailRefused, MailUnsent
 from entrypoints.errors import SettingsError
 from entrypoints.settings import from_environment

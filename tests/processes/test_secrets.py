@@ -16,7 +16,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from adapters.aesgcm.vault import AesGcmVault
+from adapters.aesgcm import AesGcmVault
 from entrypoints.up.directory import attach
 from entrypoints.up.process import before_exec
 from tests.flows.api import Api

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from adapters.http.client import GuardedClient
-from adapters.scripted.models import ScriptedModels
+from adapters.scripted import ScriptedModels
 from entrypoints.cli.main import main
 from entrypoints.errors import SettingsError
 from entrypoints.factories import models_of

@@ -15,7 +15,7 @@ from domain.kernel.names import displayable_address, displayable_name, validate_
 from domain.kernel.paging import PageRequest
 from domain.orgs.model import INVITATION_LASTS, OPEN_INVITATIONS, Invitation, Invited, Member
 from domain.orgs.ports import Memberships, OrgStore
-from domain.outbox.usecases.outgoing_mail import OutgoingMail
+from domain.outbox.usecases import OutgoingMail
 from domain.people.model import User
 from domain.people.ports import People
 from domain.people.usecases.members import managing, refuse_beyond, refuse_unknown

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from domain.kernel.ids import new_id
 from domain.kernel.names import displayable_name, plain_agent
-from domain.outbox.usecases.outgoing_mail import OutgoingMail
+from domain.outbox.usecases import OutgoingMail
 from domain.people.model import LONGEST_AGENT, SecurityEvent, User
 from domain.people.ports import People
 from domain.people.usecases.sessions import Visitor

@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 
 from domain.kernel.errors import Conflict, InvalidRequest
 from domain.kernel.names import displayable_name
-from domain.outbox.usecases.outgoing_mail import OutgoingMail
+from domain.outbox.usecases import OutgoingMail
 from domain.people.model import Method, Purpose, Session, User
 from domain.people.passwords import FEWEST_GUESSES, SOON, normalised, own_words, refusal, typed
 from domain.people.ports import PasswordGuesses, Passwords, People

@@ -15,7 +15,7 @@ from domain.people.usecases.throttling import network_of
 from entrypoints.console.context import PageContext, Pages, Refused
 from entrypoints.console.security import sign_in_target
 from entrypoints.http.exchange import Response
-from entrypoints.oauth.endpoints import pairs_of
+from entrypoints.oauth import pairs_of
 from entrypoints.operations.scopes import permissions
 from ports.clock import Clock
 from ports.unit_of_work import UnitOfWork

@@ -7,7 +7,7 @@ from domain.kernel.paging import Page, PageRequest
 from domain.kernel.versions import SUPPORTED
 from domain.orgs.model import OWNER, Invitation
 from domain.orgs.ports import OrgStore
-from domain.outbox.usecases.outgoing_mail import OutgoingMail
+from domain.outbox.usecases import OutgoingMail
 from domain.people.usecases.members import ROLES, MemberService, OrgSettings
 from domain.sso.usecases.rules import SsoRules
 from entrypoints.console.context import PageContext, Pages, Refused, sudo

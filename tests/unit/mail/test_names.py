@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from adapters.dns.records import DnsRecords
+from adapters.dns import DnsRecords
 from benchmarks.nameserver import nameserver
 from domain.sso.ports import NameRecord, NamesUnavailable
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from adapters.argon2.passwords import Argon2Passwords, Cost
+from adapters.argon2 import Argon2Passwords, Cost
 from domain.kernel.errors import Overloaded
 
 pytestmark = pytest.mark.asyncio

@@ -11,8 +11,8 @@ from typing import Any
 import cbor2
 import pytest
 
-from adapters.webauthn import passkeys
-from adapters.webauthn.passkeys import LONGEST_ANSWER, WebauthnCeremonies
+from adapters import webauthn as passkeys
+from adapters.webauthn import LONGEST_ANSWER, WebauthnCeremonies
 from domain.people.factors import Passkey
 from domain.people.model import User
 from domain.people.ports import PasskeyRefused

@@ -6,7 +6,7 @@ from time import process_time
 
 import pytest
 
-from adapters.zxcvbn.guesses import JUDGED, ZxcvbnGuesses
+from adapters.zxcvbn import JUDGED, ZxcvbnGuesses
 from domain.kernel.errors import Overloaded
 from domain.people.passwords import FEWEST_GUESSES, normalised, own_words, refusal
 

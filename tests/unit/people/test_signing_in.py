@@ -12,7 +12,7 @@ import pytest_asyncio
 
 from domain.kernel.errors import Conflict, InvalidRequest, RateLimited
 from domain.kernel.ids import new_id
-from domain.outbox.usecases.outgoing_mail import OutgoingMail
+from domain.outbox.usecases import OutgoingMail
 from domain.people.model import Method, Purpose, User
 from domain.people.usecases.accounts import Accounts
 from domain.people.usecases.passkeys import PasskeyUnknown

@@ -10,7 +10,7 @@ from typing import Any, Generic, TypeVar, cast
 
 from domain.jobs.ports import Dispatch
 from domain.outbox.model import OutgoingMessage
-from domain.outbox.usecases.outgoing_mail import OutgoingMail
+from domain.outbox.usecases import OutgoingMail
 from domain.platform.ports import Workload
 from domain.platform.usecases import PlatformService
 from domain.platform.workload import JOBS

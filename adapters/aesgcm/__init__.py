@@ -1,1 +1,0 @@
-"""Credentials sealed with AES-256-GCM."""

@@ -1,1 +1,0 @@
-"""Argon2 (RFC 9106): hashing passwords."""

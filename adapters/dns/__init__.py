@@ -1,1 +1,0 @@
-"""The domain name system, asked with dnspython."""

@@ -1,1 +1,0 @@
-"""Pillow: images decoded and made WebP, inside a bounded process only."""

@@ -1,1 +1,0 @@
-"""SMTP (RFC 5321): mail that the service sends."""

@@ -1,1 +1,0 @@
-"""One-time codes by time (RFC 6238)."""

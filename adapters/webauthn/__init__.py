@@ -1,1 +1,0 @@
-"""Web Authentication (W3C, level 3): passkeys."""

@@ -1,1 +1,0 @@
-"""How guessable a password is."""

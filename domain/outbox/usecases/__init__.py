@@ -1,1 +1,0 @@
-"""What runs: messages are put into the outbox, and the scheduler sends them."""

@@ -1,1 +1,0 @@
-"""Giving back what nothing needs."""

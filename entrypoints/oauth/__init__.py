@@ -1,1 +1,0 @@
-"""The addresses of OAuth that programs ask; what people are asked stands among the console's pages."""

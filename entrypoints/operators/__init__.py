@@ -1,1 +1,0 @@
-"""The page for whoever runs the service, on a port of its own on the same machine."""
