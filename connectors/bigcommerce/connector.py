@@ -47,7 +47,7 @@ class BigCommerceConnector:
             raise BadData("The item's key is none of a BigCommerce store.")
         query = {"id": item.product_key, "include": "variants", "include_fields": _STOCK_FIELDS}
         answer = await page(ctx, _url(ctx, "v3/catalog/products", query), _headers(ctx), patient=False)
-        found = _items(read(answer))
+        found = _items(await read(answer))
         if not isinstance(found, list):
             raise BadData("The store's answer lists no products.")
         if not found:
@@ -69,7 +69,7 @@ class BigCommerceConnector:
 async def _chunks(ctx: Context, first: Leaf, walk: AsyncIterator[Leaf]) -> AsyncIterator[bytes]:
     if ctx.stream == "catalogue":
         answer = await page(ctx, _url(ctx, "v2/store", {}), _headers(ctx), patient=True)
-        store = read(answer)
+        store = await read(answer)
         store = store if isinstance(store, dict) else {}
         units = {name: store.get(name) for name in ("currency", "weight_units", "dimension_units")}
         yield json.dumps({"kind": "store", **units}).encode() + b"\n"

@@ -51,7 +51,7 @@ async def leaves(
                 raise
             size //= 2
             continue
-        document = read(answer)
+        document = await read(answer)
         items = listing.items(document)
         if not isinstance(items, list):
             raise BadData(f"The service's answer lists no {listing.kind}.")
@@ -65,11 +65,11 @@ async def leaves(
         await rest(ctx, answer)
 
 
-def read(answer: Page) -> Any:
+async def read(answer: Page) -> Any:
     """Decode an answer. Raises Refused for a web page, BadData for what is no JSON in UTF-8."""
     if "html" in answer.media_type or answer.body.lstrip()[:1] == b"<":
         raise Refused("The service answers with a web page instead of JSON.")
-    return decoded_page(answer.body)
+    return await decoded_page(answer.body)
 
 
 def wrapped(kind: str, answer: Page, about: Mapping[str, Any] | None = None) -> bytes:

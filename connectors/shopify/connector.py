@@ -39,7 +39,7 @@ class ShopifyConnector:
         """Whether one variant can be had, as the shop's own pages ask for it; no count is public."""
         address = variant_url(str(ctx.config.get("url", "")), item.variant_key)
         answer = await page(ctx, address, {"Accept": "application/json"}, patient=False)
-        line = json.dumps({"products": [stock_of(answer, item)]}).encode() + b"\n"
+        line = json.dumps({"products": [await stock_of(answer, item)]}).encode() + b"\n"
         yield Fetched(
             status=answer.status,
             chunks=_line(line),

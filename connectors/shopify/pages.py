@@ -31,7 +31,7 @@ class ProductPage:
 
 async def first_page(ctx: Context, address: str) -> ProductPage:
     """The first page; what the shop asks to wait for is left to the runner. Raises ConnectorError."""
-    return _read(await page(ctx, _numbered(address, 1), _HEADERS, patient=False))
+    return await _read(await page(ctx, _numbered(address, 1), _HEADERS, patient=False))
 
 
 async def walk(ctx: Context, address: str, first: ProductPage) -> AsyncIterator[bytes]:
@@ -51,7 +51,7 @@ async def walk(ctx: Context, address: str, first: ProductPage) -> AsyncIterator[
         answer = await page(ctx, _numbered(address, number), _HEADERS, patient=True, ends=_TOO_FAR)
         if answer.status in _TOO_FAR:
             return
-        following = _read(answer)
+        following = await _read(answer)
         if following.ids == current.ids:
             return
         current = following
@@ -59,10 +59,10 @@ async def walk(ctx: Context, address: str, first: ProductPage) -> AsyncIterator[
         yield current.page.line()
 
 
-def stock_of(answer: Page, item: Item) -> dict[str, Any]:
+async def stock_of(answer: Page, item: Item) -> dict[str, Any]:
     """A product with the one variant that an answer tells of, as far as its stock goes. Raises as reading a page does."""
     _refuse_closed(answer)
-    variant = decoded_page(answer.body)
+    variant = await decoded_page(answer.body)
     if not isinstance(variant, dict) or str(variant.get("id")) != item.variant_key:
         raise BadData("The shop's answer is not the variant that was asked for.")
     stock = {name: variant.get(name) for name in ("id", "sku", "available")}
@@ -73,10 +73,10 @@ def _numbered(address: str, number: int) -> str:
     return with_query(address, {"limit": str(SIZE), "page": str(number)})
 
 
-def _read(answer: Page) -> ProductPage:
+async def _read(answer: Page) -> ProductPage:
     """The products of an answer. Raises Refused for a password page or a challenge, BadData for anything else."""
     _refuse_closed(answer)
-    document = decoded_page(answer.body)
+    document = await decoded_page(answer.body)
     products = document.get("products") if isinstance(document, dict) else None
     if not isinstance(products, list):
         raise BadData("The address answers with JSON that lists no products: it is no Shopify shop.")

@@ -64,7 +64,7 @@ class WooCommerceConnector:
         path = f"/products/{known}" if alone else f"/products/{known}/variations/{own}"
         url, headers = _signed(ctx, path, {"_fields": _STOCK_FIELDS})
         answer = await page(ctx, url, headers, patient=False)
-        if not isinstance(read(answer), dict):
+        if not isinstance(await read(answer), dict):
             raise BadData("The shop's answer is no product.")
         yield Fetched(
             status=answer.status,
@@ -104,7 +104,7 @@ async def _about(ctx: Context) -> AsyncIterator[bytes]:
     for name, path in _UNITS.items():
         url, headers = _signed(ctx, f"/settings/{path}", {})
         answer = await page(ctx, url, headers, patient=True, ends=_HIDDEN)
-        value = read(answer).get("value") if answer.status not in _HIDDEN else None
+        value = (await read(answer)).get("value") if answer.status not in _HIDDEN else None
         found[name] = ctx.config.get(name) or value
     yield json.dumps({"kind": "settings", **found}).encode() + b"\n"
     if not found["weight_unit"] or not found["dimension_unit"]:

@@ -1,6 +1,8 @@
-"""Pages of an API are decoded on an event loop, so their size is bounded."""
+"""Pages of an API are decoded in a thread, which nobody can stop, so their size is bounded."""
 
+import asyncio
 import json
+import sys
 
 import pytest
 
@@ -20,7 +22,7 @@ LARGEST = {
 @pytest.mark.parametrize("body", LARGEST.values(), ids=LARGEST.keys())
 def test_the_largest_pages_are_read(body: bytes) -> None:
     assert len(body) <= Limits().page_bytes == 8 * MIB
-    assert isinstance(decoded_page(body), list)
+    assert isinstance(asyncio.run(decoded_page(body)), list)
 
 
 @pytest.mark.parametrize(
@@ -35,4 +37,22 @@ def test_the_largest_pages_are_read(body: bytes) -> None:
 )
 def test_others_are_refused(body: bytes, fault: str) -> None:
     with pytest.raises(BadData, match=fault):
-        decoded_page(body)
+        asyncio.run(decoded_page(body))
+
+
+async def _turns_beside(body: bytes) -> int:
+    decoding, turns = asyncio.ensure_future(decoded_page(body)), 0
+    while not decoding.done():
+        await asyncio.sleep(0)
+        turns += 1
+    await decoding
+    return turns
+
+
+def test_a_page_of_fractions_leaves_the_event_loop_its_turns() -> None:
+    switches = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    try:
+        assert asyncio.run(_turns_beside(b"[" + b"1.5," * 99_999 + b"1.5]")) > 10
+    finally:
+        sys.setswitchinterval(switches)

@@ -1,5 +1,6 @@
 """Decode JSON with exact numbers: whole texts, and large documents element by element."""
 
+import asyncio
 import json
 from collections.abc import Iterator
 from decimal import Decimal, InvalidOperation
@@ -39,10 +40,14 @@ def decoded(text: str) -> Any:
         raise BadData(f"this is not valid JSON: {_reason(error)}") from None
 
 
-def decoded_page(body: bytes) -> Any:
-    """Decode one answer of an API, which `Limits.page_bytes` bounds: 8 MiB take some 50 ms. Raises BadData."""
+async def decoded_page(body: bytes) -> Any:
+    """Decode one answer of an API, which `Limits.page_bytes` and the bound on entries keep small. Raises BadData.
+
+    In a thread: 8 MiB take some 50 ms, but a second when they are nothing but fractions. Each fraction calls `_number`, which lets the
+    event loop in between.
+    """
     try:
-        return decoded(body.decode("utf-8-sig"))
+        return await asyncio.to_thread(lambda: decoded(body.decode("utf-8-sig")))
     except UnicodeDecodeError:
         raise BadData("The source's answer is not UTF-8.") from None
 

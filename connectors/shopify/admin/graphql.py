@@ -81,7 +81,7 @@ async def _document(ctx: Context, response: Any) -> Any:
     """An answer of GraphQL, which is small: what is large comes as a file."""
     body = await body_of(response, min(_ANSWER, ctx.limits.page_bytes))
     try:
-        return decoded_page(body)
+        return await decoded_page(body)
     except BadData:
         if response.status != 200:
             return {}
