@@ -33,7 +33,7 @@ class Cost:
 
 
 class Argon2Passwords:
-    """Passwords (ports/passwords.py). `waiting` calls may wait for the one thread; at 80 ms each they do so for some 3 s."""
+    """Passwords (domain/people/ports.py). `waiting` calls may wait for the one thread; at 80 ms each they do so for some 3 s."""
 
     def __init__(self, cost: Cost = Cost(), *, waiting: int = 40, patience: float = PATIENCE) -> None:
         self._hasher = PasswordHasher(

@@ -27,7 +27,7 @@ class Relay:
 
 
 class SmtpMailer:
-    """Mailer (ports/mailer.py)."""
+    """Mailer (domain/outbox/ports.py)."""
 
     def __init__(self, relay: Relay, clock: Clock) -> None:
         self._relay, self._clock = relay, clock

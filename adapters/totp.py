@@ -14,7 +14,7 @@ _NEAR = (0, -1, 1)
 
 
 class TotpCodes:
-    """OneTimeCodes (ports/one_time_codes.py)."""
+    """OneTimeCodes (domain/people/ports.py)."""
 
     def secret(self) -> str:
         return pyotp.random_base32()

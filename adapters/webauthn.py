@@ -46,7 +46,7 @@ _BROKEN = (WebAuthnException, ValueError, KeyError, TypeError)
 
 
 class WebauthnCeremonies:
-    """Ceremonies (ports/passkeys.py) for the origin of `base_url`; its host is the relying party's id."""
+    """Ceremonies (domain/people/ports.py) for the origin of `base_url`; its host is the relying party's id."""
 
     def __init__(self, base_url: str) -> None:
         parts = urlsplit(base_url)

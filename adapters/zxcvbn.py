@@ -24,7 +24,7 @@ OWN = (
 
 
 class ZxcvbnGuesses:
-    """PasswordGuesses (ports/passwords.py). `waiting` passwords may wait for the one thread: what is judged side by side holds up the loop."""
+    """PasswordGuesses (domain/people/ports.py). `waiting` passwords may wait for the one thread: what is judged side by side holds up the loop."""
 
     def __init__(self, *, waiting: int = 20) -> None:
         self._thread = ThreadPoolExecutor(1, "guesses")

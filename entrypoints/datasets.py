@@ -44,7 +44,7 @@ class _PageContext(ReadContext[Any]):
 
 @dataclass(frozen=True)
 class ListDatasets:
-    """Datasets (ports/datasets.py): every operation that names one (`Operation.dataset`)."""
+    """Datasets (domain/exports/ports.py): every operation that names one (`Operation.dataset`)."""
 
     areas: Callable[[], Iterable[Area]]
     dependencies: Dependencies

@@ -21,10 +21,12 @@ class Waiting(Protocol):
 
 
 class Dependencies:
-    """The parts of one process, by the type that is asked for: mostly a port.
+    """The parts of one process, by type: mostly a port.
 
-    A maker is a function or class, or a `partial` of one, which keeps what it was given; what its parameters are annotated with are the parts that it is given. A parameter
-    with a default keeps it where nothing is known of its type. What may be missing is known as `X | None`.
+    `dependencies[T]` is, in this order: the part that was set by `dependencies[T] = part`; what `makers[T]` makes, or, where that is a class
+    (`FeedReaders: ProcessFeedReaders`), the part of that class; what the function that is annotated to return T makes; an instance of T. A maker
+    is called with the parts that its parameters are annotated with; a parameter with a default keeps it where its type is not listed. A
+    `partial` keeps the arguments that it has. A part that may be missing is listed as `X | None`. Each part is made once.
 
     Args:
         makers: By the type that is asked for, what makes it; a class there is a part itself, and made once.
@@ -37,7 +39,7 @@ class Dependencies:
         self._made: dict[Any, Any] = {Dependencies: self}
 
     def __getitem__(self, wanted: type[P]) -> P:
-        """Return the part of a type. Raises TypeError where nobody can make it."""
+        """Return the part of a type. Raises TypeError or ValueError where it cannot be made."""
         if wanted not in self._made:
             maker = self._makers.get(wanted, wanted)
             known = maker is not wanted and isinstance(maker, type)

@@ -42,7 +42,7 @@ def translated() -> Iterator[None]:
 
 
 class ArqQueue:
-    """A Queue (ports/queue.py). Connects when first used, so that it may be made while Redis is down.
+    """A Queue (domain/jobs/ports.py). Connects when first used, so that it may be made while Redis is down.
 
     A lane's message has the lane as its id, so wakes coalesce while it waits. The worker starts draining only after
     arq has removed the message (adapters/arq/worker.py), so a wake during a drain makes a new one.

@@ -64,7 +64,7 @@ def _chosen(statement: LiteralString, names: frozenset[str]) -> LiteralString:
 
 
 def page_names(page_request: PageRequest) -> frozenset[str]:
-    """Return the optional lines of a list's statement that this page keeps (sqlfile.rendered)."""
+    """Return the optional lines of a list's statement that this page keeps (rendered)."""
     names = {"backwards" if page_request.backwards else "forwards"}
     if page_request.key is not None:
         names.add("before" if page_request.backwards else "after")
@@ -185,7 +185,9 @@ class Declared:
 
     def __set_name__(self, owner: type, name: str) -> None:
         """Put the method in the place of its declaration."""
-        declared = next(vars(base)[name] for base in owner.__mro__[1:] if name in vars(base))
+        declared = next((vars(base)[name] for base in owner.__mro__[1:] if name in vars(base)), None)
+        if declared is None:
+            raise TypeError(f"{owner.__name__}.{name}: no port of the store declares it")
         bind, parameters = signature(declared).bind, signature(declared).parameters.values()
         lists = [one.name for one in parameters if get_origin(one.annotation) in (Collection, Sequence)]
         rows = [one.name for one in parameters if is_dataclass(one.annotation) and one.annotation is not PageRequest]

@@ -26,7 +26,7 @@ class RequestLogSink(Protocol):
     """Across tenants: where finished requests are written, many at a time."""
 
     async def write(self, logs: Sequence[RequestLog]) -> Sequence[RequestLog]:
-        """Keep them, and when each API key was last used, to a minute (ports/access.py:KeyStore.used).
+        """Keep them, and when each API key was last used, to a minute (domain/access/ports.py:KeyStore.used).
 
         Answers those whose own store is out of reach. Raises, and keeps none, when all of them are.
         """

@@ -221,7 +221,7 @@ AUDITED = Audited.of(Endpoint, "webhook_endpoint", "status_reason")
 
 @dataclass(frozen=True, slots=True)
 class SealedSecrets:
-    """The endpoint's secret, and during a rotation's overlap the one before; both sealed (ports/secrets.py)."""
+    """The endpoint's secret, and during a rotation's overlap the one before; both sealed (domain/secrets/ports.py)."""
 
     current: bytes
     previous: bytes | None = None

@@ -118,7 +118,7 @@ AREA = Area(
     "catalogue",
     "Catalogue",
     "Products, variants and offers: your own, and what other organisations have published, as far as you have a licence for it.",
-    service=lambda _: CatalogueService(),
+    service=CatalogueService,
     operations=(
         Read(
             id="catalogue.list_products",

@@ -100,10 +100,12 @@ class Collection:
 
         `change` is given the decoded body where there is one, and the expected version where If-Match is required.
         """
+        if change is None and "handler" not in more:
+            raise ValueError(f"{name}: the row has neither a change nor a handler.")
         taken = [attribute for attribute, of in (("command", "body"), ("expected_version", "if_match")) if more.get(of)]
 
         async def handle(call: WriteContext[Any]) -> Reply:
-            assert change is not None, "the row has a handler of its own"
+            assert change is not None
             row = await self._use(call, change, *(getattr(call, attribute) for attribute in taken))
             return call.made(self.resource, row) if made else call.one(self.resource, row)
 

@@ -1,4 +1,4 @@
-"""The audit log in store (ports/audit.py): chained, listed, and who stands on whom."""
+"""The audit log in store (domain/audit/ports.py): chained, listed, and who stands on whom."""
 
 import asyncio
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""Products, variants and offers: what is read (ports/catalogue.py, CatalogueReads)."""
+"""Products, variants and offers: what is read (domain/catalogue/ports.py, CatalogueReads)."""
 
 import json
 import random

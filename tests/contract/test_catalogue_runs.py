@@ -1,4 +1,4 @@
-"""Products, variants and offers: what runs read and write, chunk by chunk (ports/catalogue.py, CatalogueStore)."""
+"""Products, variants and offers: what runs read and write, chunk by chunk (domain/catalogue/ports.py, CatalogueStore)."""
 
 import copy
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""The event log (ports/events.py): positions, and who sees what when."""
+"""The event log (domain/events/ports.py): positions, and who sees what when."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""One-time codes, recovery codes and passkeys in store (ports/factors.py): what is used once is used by one alone."""
+"""One-time codes, recovery codes and passkeys in store (domain/people/ports.py): what is used once is used by one alone."""
 
 import asyncio
 from dataclasses import replace

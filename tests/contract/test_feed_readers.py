@@ -1,4 +1,4 @@
-"""Reading feeds (ports/feed_readers.py), in the process itself and in processes of their own."""
+"""Reading feeds (domain/ingestion/ports.py), in the process itself and in processes of their own."""
 
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager

@@ -1,4 +1,4 @@
-"""Reading what a filter asks for, however rare it is (ports/events.py): the same as looking at everything."""
+"""Reading what a filter asks for, however rare it is (domain/events/ports.py): the same as looking at everything."""
 
 from collections.abc import AsyncIterator, Sequence
 from random import Random

@@ -1,4 +1,4 @@
-"""Heartbeats and operating figures in store (ports/platform.py), and what is made of them."""
+"""Heartbeats and operating figures in store (domain/platform/ports.py), and what is made of them."""
 
 from collections.abc import AsyncIterator
 from datetime import timedelta

@@ -1,4 +1,4 @@
-"""Jobs: queued in a transaction, claimed lane by lane under leases, fenced by attempts (ports/jobs.py)."""
+"""Jobs: queued in a transaction, claimed lane by lane under leases, fenced by attempts (domain/jobs/ports.py)."""
 
 from dataclasses import replace
 from datetime import timedelta

@@ -1,4 +1,4 @@
-"""Whose an inbound address is, and the messages that reached it (ports/mail.py, ports/store.py)."""
+"""Whose an inbound address is, and the messages that reached it (domain/mail/ports.py, ports/unit_of_work.py)."""
 
 from dataclasses import replace
 from datetime import timedelta

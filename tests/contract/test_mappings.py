@@ -1,4 +1,4 @@
-"""Mappings (ports/mappings.py)."""
+"""Mappings (domain/mappings/ports.py)."""
 
 from dataclasses import replace
 from datetime import timedelta

@@ -1,4 +1,4 @@
-"""The index of matching in store (ports/match_index.py), and what the stage makes of it."""
+"""The index of matching in store (domain/matching/ports.py), and what the stage makes of it."""
 
 from datetime import timedelta
 from random import Random

@@ -1,4 +1,4 @@
-"""Images in store (ports/media.py): what is named, fetched, shown and forgotten."""
+"""Images in store (domain/media/ports.py): what is named, fetched, shown and forgotten."""
 
 import asyncio
 import json

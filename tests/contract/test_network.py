@@ -1,4 +1,4 @@
-"""The network's logs (ports/events.py, NetworkLog): published events in their owners' order, each once, for who may see them."""
+"""The network's logs (domain/events/ports.py, NetworkLog): published events in their owners' order, each once, for who may see them."""
 
 import asyncio
 import json

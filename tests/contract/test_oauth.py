@@ -1,4 +1,4 @@
-"""OAuth in store (ports/oauth.py): apps and grants of an organisation, codes and tokens that are good for one use."""
+"""OAuth in store (domain/oauth/ports.py): apps and grants of an organisation, codes and tokens that are good for one use."""
 
 import asyncio
 from dataclasses import replace

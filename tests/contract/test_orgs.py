@@ -1,4 +1,4 @@
-"""Organisations, members and plans (ports/orgs.py)."""
+"""Organisations, members and plans (domain/orgs/ports.py)."""
 
 from dataclasses import replace
 from datetime import timedelta

@@ -1,4 +1,4 @@
-"""Outgoing mail in store (ports/outbox.py), and its sending (domain/outbox/usecases)."""
+"""Outgoing mail in store (domain/outbox/ports.py), and its sending (domain/outbox/usecases)."""
 
 from dataclasses import dataclass, field, replace
 from datetime import timedelta

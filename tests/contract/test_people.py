@@ -1,4 +1,4 @@
-"""People, their sessions and links for one use (ports/people.py)."""
+"""People, their sessions and links for one use (domain/people/ports.py)."""
 
 import asyncio
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Incidents in store (ports/platform.py)."""
+"""Incidents in store (domain/platform/ports.py)."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""The parts of pushed batches (ports/pushes.py)."""
+"""The parts of pushed batches (domain/runs/ports.py)."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""Request logs (ports/request_logs.py)."""
+"""Request logs (domain/request_logs/ports.py)."""
 
 from dataclasses import replace
 from datetime import timedelta

@@ -1,4 +1,4 @@
-"""Runs (ports/runs.py)."""
+"""Runs (domain/runs/ports.py)."""
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta

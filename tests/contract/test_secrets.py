@@ -1,4 +1,4 @@
-"""What is sealed in store (ports/secrets.py), and sealing it anew (domain/secrets/usecases)."""
+"""What is sealed in store (domain/secrets/ports.py), and sealing it anew (domain/secrets/usecases)."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

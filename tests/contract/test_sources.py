@@ -1,4 +1,4 @@
-"""Sources, their credentials and their schedule (ports/sources.py)."""
+"""Sources, their credentials and their schedule (domain/sources/ports.py)."""
 
 import asyncio
 from dataclasses import replace

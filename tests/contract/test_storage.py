@@ -1,4 +1,4 @@
-"""The ledger of what is stored (ports/storage.py): what counts, what makes room, and what may go."""
+"""The ledger of what is stored (domain/storage/ports.py): what counts, what makes room, and what may go."""
 
 import asyncio
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""Every table that a resource's dataclass declares keeps its rows as ports/store.py says (nothing here knows one of them)."""
+"""Every table that a resource's dataclass declares keeps its rows as ports/unit_of_work.py says (nothing here knows one of them)."""
 
 from dataclasses import fields, make_dataclass, replace
 from typing import Any

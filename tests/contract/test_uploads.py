@@ -1,4 +1,4 @@
-"""Uploads, by the plain store (ports/store.py)."""
+"""Uploads, by the plain store (ports/unit_of_work.py)."""
 
 from dataclasses import replace
 

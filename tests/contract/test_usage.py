@@ -1,4 +1,4 @@
-"""Usage (ports/usage.py and what stands on it): counted once, reserved without overdraft, folded, told, held back."""
+"""Usage (domain/usage/ports.py and what stands on it): counted once, reserved without overdraft, folded, told, held back."""
 
 import asyncio
 from datetime import date, timedelta

@@ -1,4 +1,4 @@
-"""Sealed credentials (ports/secrets.py)."""
+"""Sealed credentials (domain/secrets/ports.py)."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What a webhook endpoint would have got: forecasts, held against a plain count (ports/webhooks.py)."""
+"""What a webhook endpoint would have got: forecasts, held against a plain count (domain/webhooks/ports.py)."""
 
 import random
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""Webhook endpoints, their secrets and deliveries (ports/webhooks.py)."""
+"""Webhook endpoints, their secrets and deliveries (domain/webhooks/ports.py)."""
 
 import asyncio
 import random

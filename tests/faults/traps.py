@@ -22,6 +22,7 @@ from adapters.arq.worker import ArqWorker, quiet
 from adapters.files.workspaces import FileWorkspaces
 from domain.exports.model import CARRY_OUT
 from domain.ingestion.model import FeedTable
+from domain.ingestion.ports import Connectors as InstalledConnectors
 from domain.jobs.model import ClaimedJob
 from domain.jobs.ports import Dispatch, JobStore
 from domain.jobs.usecases.draining import Drain
@@ -42,6 +43,7 @@ from entrypoints.logs import configure
 from entrypoints.operations.operation import handlers_of
 from entrypoints.settings import Settings, from_environment
 from entrypoints.stopping import stopping_on_signals
+from ports.objects import Objects as StoredObjects
 from ports.signals import Signals
 from ports.unit_of_work import Tx, UnitOfWork
 from tests.support.readers import in_process
@@ -162,8 +164,8 @@ class Objects(_Wrapped):
 class Connectors(_Wrapped):
     """Connectors with a trap some rows into a table."""
 
-    def tables(self, *given: Any) -> Iterator[FeedTable]:
-        for table in self._inner.tables(*given):
+    def tables(self, *given: Any, **named: Any) -> Iterator[FeedTable]:
+        for table in self._inner.tables(*given, **named):
             yield FeedTable(table.sheet, table.headers, self._rows(table.rows), table.given)
 
     def _rows(self, rows: Iterator[Any]) -> Iterator[Any]:
@@ -177,11 +179,11 @@ async def worker(container: Dependencies, settings: Settings, trap: Trap) -> Non
     """A worker as the service runs it, with a short lease."""
     quiet()
     run_execution = execution.RunExecution(
-        Units(container[UnitOfWork], trap), container[Connectors], Objects(container[Objects], trap),
-        container[Vault], in_process(Connectors(container[Connectors], trap)), FileWorkspaces(), lease=LEASE,
+        Units(container[UnitOfWork], trap), container[InstalledConnectors], Objects(container[StoredObjects], trap),
+        container[Vault], in_process(Connectors(container[InstalledConnectors], trap)), FileWorkspaces(), lease=LEASE,
     )  # fmt: skip
     probing = handlers_of([probes.AREA], container)
-    container[Objects] = Objects(container[Objects], trap)
+    container[StoredObjects] = Objects(container[StoredObjects], trap)
     exporting = {CARRY_OUT: replace(handlers_of([exports.AREA], container)[CARRY_OUT], lease=LEASE)}
     drain = Drain(container[Dispatch], {EXECUTE: run_execution, **probing, **exporting}, lease=LEASE)
     database = Polling(container[Dispatch], container[Signals])
@@ -193,7 +195,7 @@ async def worker(container: Dependencies, settings: Settings, trap: Trap) -> Non
 async def api(container: Dependencies, settings: Settings, trap: Trap) -> None:
     """The API process."""
     container[UnitOfWork] = Units(container[UnitOfWork], trap)
-    container[Objects] = Objects(container[Objects], trap)
+    container[StoredObjects] = Objects(container[StoredObjects], trap)
     await serve(container, settings)
 
 

@@ -3,9 +3,12 @@
 from typing import Any
 
 from adapters.wire.usage import described
+from domain.usage.ports import UsageUpkeep
 from domain.usage.usecases.folding import UsageFolding
 from domain.webhooks.usecases.service import wake_endpoints
 from entrypoints.areas.usage import SERVICE
+from ports.clock import Clock
+from ports.unit_of_work import UnitOfWork
 from tests.flows.feeds import catalogue
 from tests.flows.stage import Stage, Tenancy
 
@@ -24,7 +27,9 @@ def test_a_run_counts_what_it_made_or_changed(stage: Stage, fjord: Tenancy) -> N
     assert used(fjord) == 7
     api.upload(source, catalogue(6))
     assert used(fjord) == 7, "what a feed stops listing is free"
-    stage.within(lambda at: UsageFolding(at.uow(), at.usage(), at.clock(), described, SERVICE, wake_endpoints).tick())
+    stage.within(
+        lambda at: UsageFolding(at[UnitOfWork], at[UsageUpkeep], at[Clock], described, SERVICE, wake_endpoints).tick()
+    )
     assert not stage.rows("SELECT 1 FROM usage_entries WHERE org = %(org)s", org=fjord.tenant.org)
     assert used(fjord) == 7
     [series] = api.get("/v1/usage/series", meter="records")["series"]

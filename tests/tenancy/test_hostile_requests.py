@@ -11,6 +11,7 @@ from urllib.parse import quote
 import pytest
 
 from domain.kernel.tenancy import Tenant
+from domain.secrets.keys import WorkingKeys
 from entrypoints.console.pages import PAGES
 from entrypoints.console.security import CSRF, Signatures
 from entrypoints.http.exchange import READ
@@ -152,7 +153,7 @@ async def _staged(world: World) -> Stage:
     organisation = await world.organisation()
     mine = await world.furnished(organisation, False)
     session = await signed_in(world.container, Tenant(organisation.id, False))
-    token = Signatures(world.container.keys.links).sign("form", "")
+    token = Signatures(world.container[WorkingKeys].links).sign("form", "")
     return Stage(world, mine, f"joinery={session}", token, list(_routes(mine)))
 
 

@@ -49,7 +49,7 @@ async def decoded_page(body: bytes) -> Any:
     try:
         return await asyncio.to_thread(lambda: decoded(body.decode("utf-8-sig")))
     except UnicodeDecodeError:
-        raise BadData("The source's answer is not UTF-8.") from None
+        raise BadData("the answer is not UTF-8") from None
 
 
 def _count(text: str, start: int = 0) -> None:

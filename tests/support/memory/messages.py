@@ -10,7 +10,7 @@ from ports.signals import Channel, SignalListener
 
 
 class MemoryQueue:
-    """A Queue (ports/queue.py); `serve` is its worker's side."""
+    """A Queue (domain/jobs/ports.py); `serve` is its worker's side."""
 
     def __init__(self) -> None:
         self._lanes: dict[str, None] = {}

@@ -70,7 +70,7 @@ SAMPLES: dict[Any, Any] = {
     FeedSettings: FeedSettings(currency="usd", stream="stock"),
 }
 """What to give for a further argument, by its type."""
-NO_READERS = frozenset(("check_digit", "valid", "plain_number", "load", "words", "pattern"))
+NO_READERS = frozenset(("check_digit", "valid", "normalise", "plain_number", "load", "words", "pattern"))
 """Functions of a text that another one has judged already, or of names of our own files."""
 FIELDS = sorted(
     {
