@@ -206,7 +206,7 @@ def forecast_query(endpoint: Endpoint, since: datetime) -> tuple[LiteralString, 
 
 
 def _narrowed(endpoint: Endpoint) -> tuple[LiteralString, dict[str, Any]]:
-    """The conditions that domain.webhooks.subscription states, and their parameters."""
+    """The conditions that `domain.webhooks.model.matches` states, and their parameters."""
     filters = endpoint.filters
     pieces: LiteralString = " AND e.type <> ALL(%(types)s)"
     values: dict[str, Any] = {"types": sorted(ON_REQUEST)}

@@ -10,9 +10,6 @@ from domain.kernel.plain import plain
 from domain.kernel.resource import fields_of
 from domain.kernel.tenancy import AuditContext
 
-UNDO = "audit.undo"
-"""The operation that undoes others, and itself."""
-
 
 @dataclass(frozen=True, slots=True)
 class Change:

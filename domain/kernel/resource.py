@@ -4,7 +4,7 @@ A field with a schema is a property of the resource's JSON::
 
     @dataclass(frozen=True, slots=True, kw_only=True)
     class Note:
-        id: Annotated[str, id_of("not")]
+        id: Annotated[str, id_of("agt")]
         title: Annotated[str, settable(text("Oak prices"), required=True)]
         pinned: Annotated[bool, settable(boolean(False))] = False
         version: Annotated[int, VERSION] = 1
@@ -72,7 +72,7 @@ class Field:
 
 
 def field_of(given: Field | Schema) -> Field:
-    """Return the field of a schema that is only answered."""
+    """Return what is given as a Field; a schema alone is only answered."""
     return given if isinstance(given, Field) else Field(given)
 
 
@@ -150,7 +150,7 @@ def differing(row: Any, values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def changed(row: R, now: datetime, **changes: Any) -> R:
-    """Return the row with those fields changed, one version on if it has versions."""
+    """Return the row with those fields and `updated_at` changed, one version on if it has versions."""
     one: Any = row
     version = {"version": one.version + 1} if hasattr(one, "version") else {}
     after: R = replace(one, updated_at=now, **version, **changes)

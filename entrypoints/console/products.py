@@ -15,7 +15,7 @@ Json = Mapping[str, Any]
 Words = Sequence[tuple[str, bool]]
 """Text in pieces, each with whether the other side has it differently."""
 PRICES = ("price", "msrp", "map", "cost")
-"""What stands for an offer's price, the first that it has: as matching goes by it (`domain/matching/prices.py`)."""
+"""What stands for an offer's price, the first that it has: as matching goes by it (`going_price` of `domain/matching/features.py`)."""
 PICTURES = "/console/pictures/"
 _RANK = {availability: rank for rank, availability in enumerate(Availability)}
 _COMPARED = (

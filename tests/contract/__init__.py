@@ -1,1 +1,1 @@
-"""What every backend of a port must do, told once and run on each."""
+"""What every store and service must do, on each PostgreSQL that is given (conftest.py)."""

@@ -1,4 +1,4 @@
-"""Delivering events to endpoints (domain/webhooks/usecases/deliverer.py), on every backend."""
+"""Delivering events to endpoints (domain/webhooks/usecases/deliverer.py)."""
 
 import asyncio
 from dataclasses import replace

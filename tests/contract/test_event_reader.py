@@ -1,4 +1,4 @@
-"""Reading the event logs (domain/events/ports.py, EventReader): pages, filters, epochs, what is lost, on every backend."""
+"""Reading the event logs (domain/events/ports.py, EventReader): pages, filters, epochs, what is lost."""
 
 import json
 from collections.abc import Sequence

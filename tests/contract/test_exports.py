@@ -1,4 +1,4 @@
-"""Exports from queue to files on every backend: whole or told, taken over, bounded, metered, and gone in time."""
+"""Exports from queue to files: whole or told, taken over, bounded, metered, and gone in time."""
 
 import asyncio
 import gzip

@@ -1,4 +1,4 @@
-"""Merged products and variants (domain/catalogue/ports.py, domain/catalogue/overlay.py), on every backend."""
+"""Merged products and variants (domain/catalogue/ports.py, domain/catalogue/overlay.py)."""
 
 import json
 import random

@@ -1,4 +1,4 @@
-"""What the matcher says becomes pairs and merges (domain/matching/usecases/pair_updates.py), on every backend."""
+"""What the matcher says becomes pairs and merges (domain/matching/usecases/pair_updates.py)."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Probes from queue to report on every backend: ended once, taken over, given up, bounded."""
+"""Probes from queue to report: ended once, taken over, given up, bounded."""
 
 import asyncio
 from collections.abc import Sequence

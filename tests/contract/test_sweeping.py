@@ -1,4 +1,4 @@
-"""Sweeping what nothing needs (domain/storage/usecases), on every backend: nothing is lost, nothing is left."""
+"""Sweeping what nothing needs (domain/storage/usecases): nothing is lost, nothing is left."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence

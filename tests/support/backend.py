@@ -80,9 +80,9 @@ class Backend:
     now: Callable[[], datetime]
     pass_time: Callable[[timedelta], Awaitable[None]]
     offer: Callable[[Plan], Awaitable[None]]
+    """Put a plan on offer, or change it, as an operator does."""
     tracing: MemoryTracing
     """What units of work are told by what they are part of; nothing, outside of spans."""
-    """Put a plan on offer, or change it, as an operator does."""
     plan: str = "standard"
     served: Callable[[str], Awaitable[bool]] = _served
     """Whether `delivery_log` and `shards` are those of this organisation: on a cluster each node has its own."""

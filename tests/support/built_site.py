@@ -9,7 +9,7 @@ from pathlib import Path
 from entrypoints.site.site import BUILT, POLICY_FILE, Site
 
 ROOT = Path(__file__).parents[2]
-_MADE_OF = ("docs", "entrypoints/areas", "entrypoints/site")
+_MADE_OF = ("docs", "adapters/wire", "entrypoints/areas", "entrypoints/operations", "entrypoints/site")
 BASE_URL, DOCS_URL = "https://api.joinery.test", "https://docs.joinery.test"
 
 

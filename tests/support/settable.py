@@ -1,7 +1,7 @@
-"""A database in which `now()` is the time that a test sets: the PostgreSQL of the HTTP suites.
+"""A database in which `now()` is the time that a test sets: of the HTTP suites, and of contract tests marked `settable_clock`.
 
-Its `search_path` names a schema with functions of that name before `pg_catalog`. `clock_timestamp()` stays the machine's,
-and with it the clock of the process.
+Its `search_path` names a schema with functions of that name before `pg_catalog`. `clock_timestamp()` stays the machine's. With
+`settable_backend` the clock of the process stands still as well; HTTP suites give their application the clock of the database.
 """
 
 import os

@@ -1,7 +1,7 @@
 """From a feed's headers and first rows to what its columns mean.
 
-Each header has candidates with scores (`vocabulary/senses.py`, `vocabulary/likeness.py`); its values (`evidence.py`) and its
-neighbours (`neighbours.py`, `warehouses.py`) raise, lower and replace them. Then each column takes the best that is left.
+Each header has candidates with scores (`vocabulary/senses.py`); its values (`evidence.py`) and its
+neighbours (`neighbours.py`) raise, lower and replace them. Then each column takes the best that is left.
 """
 
 from collections import Counter

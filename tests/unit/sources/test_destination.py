@@ -1,4 +1,4 @@
-"""What credentials are bound to (domain/sources/destination.py)."""
+"""What credentials are bound to."""
 
 from typing import Any
 
