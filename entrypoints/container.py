@@ -103,29 +103,8 @@ from domain.storage.ports import StorageUpkeep
 from domain.usage.ports import UsageUpkeep
 from domain.webhooks.model import SHARDS
 from domain.webhooks.ports import DeliveryLog, DeliveryPlaces, PayloadRendering, Sender
+from entrypoints import factories
 from entrypoints.dependencies import Dependencies
-from entrypoints.factories import (
-    Process,
-    access_of,
-    digest_of,
-    feed_cursors_of,
-    feed_readers_of,
-    identity_providers_of,
-    image_converter_of,
-    limits_of,
-    mailer_of,
-    model_client_of,
-    models_of,
-    objects_of,
-    parsers_of,
-    pool_of,
-    product_version,
-    readiness_of,
-    resealing_of,
-    telemetry_of,
-    tracing_of,
-    waiting_of,
-)
 from entrypoints.http.addresses import Proxies
 from entrypoints.operations.validation import SchemaFaults
 from entrypoints.settings import Settings
@@ -140,27 +119,8 @@ from ports.unit_of_work import UnitOfWork
 from ports.workspaces import Workspaces
 
 LOG = logging.getLogger("joinery.secrets")
-FUNCTIONS = (
-    access_of,
-    digest_of,
-    feed_cursors_of,
-    feed_readers_of,
-    identity_providers_of,
-    image_converter_of,
-    limits_of,
-    mailer_of,
-    model_client_of,
-    models_of,
-    objects_of,
-    parsers_of,
-    pool_of,
-    readiness_of,
-    resealing_of,
-    telemetry_of,
-    tracing_of,
-    waiting_of,
-)
-"""What makes the types that these are annotated to return."""
+FACTORIES = [factory for name, factory in vars(factories).items() if name.endswith("_of") and not name.startswith("_")]
+"""Functions that make what they are annotated to return."""
 
 
 def dependencies_of(settings: Settings, process: str = "command") -> Dependencies:
@@ -170,7 +130,7 @@ def dependencies_of(settings: Settings, process: str = "command") -> Dependencie
         AesGcmVault: partial(AesGcmVault, settings.secret, settings.former_secrets),
         Ceremonies: partial(WebauthnCeremonies, base_url),
         Codec: JsonCodec,
-        Connectors: partial(connect, Path(settings.plugins_file), product_version=product_version()),
+        Connectors: partial(connect, Path(settings.plugins_file), product_version=factories.product_version()),
         Credentials: PostgresCredentials,
         DeliveryLog: PostgresDeliveryLog,
         DeliveryPlaces: partial(PostgresDeliveryPlaces, shards=SHARDS),
@@ -184,7 +144,7 @@ def dependencies_of(settings: Settings, process: str = "command") -> Dependencie
         ParserRunner: ProcessCalls,
         ImageConverter: ProcessImages,
         FileWorkspaces: partial(FileWorkspaces, settings.work_dir),
-        GuardedClient: partial(GuardedClient, allowed_hosts=hosts, version=product_version()),
+        GuardedClient: partial(GuardedClient, allowed_hosts=hosts, version=factories.product_version()),
         GrantRules: partial(AuthlibRules, base_url),
         HttpClient: GuardedClient,
         ImageFetcher: HttpImages,
@@ -236,8 +196,8 @@ def dependencies_of(settings: Settings, process: str = "command") -> Dependencie
         Workspaces: FileWorkspaces,
         WorkingKeys: partial(WorkingKeys, settings.secrets),
     }
-    found = Dependencies(makers, FUNCTIONS)
-    found[Settings], found[Process], found[Clock] = settings, process, CLOCK
+    found = Dependencies(makers, FACTORIES)
+    found[Settings], found[factories.Process], found[Clock] = settings, process, CLOCK
     return found
 
 

@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -34,6 +34,7 @@ from connectors.sdk.context import Limits as FileLimits
 from domain.access.ports import Credentials
 from domain.access.usecases import AccessService
 from domain.ingestion.ports import Connectors
+from domain.oauth.ports import TokenDigest
 from domain.outbox.ports import Mailer
 from domain.people.ports import Sessions
 from domain.platform.ports import SchemaCheck
@@ -74,7 +75,7 @@ def access_of(
     return AccessService(credentials, keys, {b"p": sessions, b"a": tokens})
 
 
-def digest_of(access: AccessService) -> Callable[[str], bytes]:
+def digest_of(access: AccessService) -> TokenDigest:
     """What hashes tokens."""
     return access.digest
 

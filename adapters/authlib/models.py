@@ -1,7 +1,6 @@
 """Apps, codes and tokens as Authlib asks about them: each wraps a plain value, and none keeps anything."""
 
 import hmac
-from collections.abc import Callable
 from datetime import datetime
 from typing import Final
 
@@ -10,15 +9,15 @@ from authlib.oauth2.rfc8628 import DeviceCredentialMixin
 
 from domain.oauth import redirects
 from domain.oauth.model import App, Code, Device, HeldToken, scope_text, scopes_of
+from domain.oauth.ports import TokenDigest
 
-Digest = Callable[[str], bytes]
 SECRETS = ("client_secret_basic", "client_secret_post")
 
 
 class Client(ClientMixin):  # type: ignore[misc]  # Authlib has no types
     """An app; `digest` hashes what is shown as its secret."""
 
-    def __init__(self, app: App, digest: Digest) -> None:
+    def __init__(self, app: App, digest: TokenDigest) -> None:
         self.app, self._digest = app, digest
 
     def get_client_id(self) -> str:

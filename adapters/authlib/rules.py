@@ -7,13 +7,12 @@ from authlib.oauth2.rfc6749.errors import OAuth2Error
 from authlib.oauth2.rfc6749.util import extract_basic_authorization
 
 from adapters.authlib import metadata
-from adapters.authlib.models import Digest
 from adapters.authlib.requests import FormRequest
 from adapters.authlib.server import Answer, Server, user_code
 from domain.oauth.asking import Call, DeviceStart, Granted, Known, Metadata, Wish
 from domain.oauth.errors import CHALLENGE, OAuthError
 from domain.oauth.model import DEVICE_CODE, REFRESH_TOKEN, App, Audience, scopes_of
-from domain.oauth.ports import Redirect
+from domain.oauth.ports import Redirect, TokenDigest
 
 T = TypeVar("T")
 _NAMED = ("response_type", "grant_type", "client_id", "token_type_hint")
@@ -23,7 +22,7 @@ _NAMED = ("response_type", "grant_type", "client_id", "token_type_hint")
 class AuthlibRules:
     """`issuer` is this server's address, without a slash at its end; `digest` hashes secrets as they are stored."""
 
-    def __init__(self, issuer: str, digest: Digest) -> None:
+    def __init__(self, issuer: str, digest: TokenDigest) -> None:
         self._issuer, self._digest = issuer, digest
         self._audiences: dict[str, Audience | None] = {issuer: None} | {f"{issuer}/{one}": one for one in Audience}
 

@@ -12,12 +12,13 @@ from authlib.oauth2.rfc9207 import IssuerParameter
 
 from adapters.authlib.endpoints import DeviceEndpoint, Introspection, Revocation
 from adapters.authlib.grants import CodeGrant, DeviceGrant, MachineGrant, RefreshGrant
-from adapters.authlib.models import Client, Digest
+from adapters.authlib.models import Client
 from adapters.authlib.requests import FormRequest
 from domain.access.model import SCOPES
 from domain.access.usecases import secret_with
 from domain.oauth.asking import Known
 from domain.oauth.model import ACCESS_PREFIX, ACCESS_SECONDS, REFRESH_PREFIX
+from domain.oauth.ports import TokenDigest
 
 logging.getLogger("authlib").setLevel(logging.WARNING)
 """It tells tokens and secrets' owners to whoever listens at `debug`; nobody may."""
@@ -61,7 +62,7 @@ class Issuer(IssuerParameter):  # type: ignore[misc]  # Authlib has no types
 class Server(AuthorizationServer):  # type: ignore[misc]  # Authlib has no types
     """One for each request. `issuer` is this server's address; `digest` hashes secrets."""
 
-    def __init__(self, known: Known, issuer: str, digest: Digest) -> None:
+    def __init__(self, known: Known, issuer: str, digest: TokenDigest) -> None:
         super().__init__(scopes_supported=sorted(SCOPES))
         self.known, self.issuer, self.digest = known, issuer, digest
         self.told: dict[str, Any] = {}

@@ -95,7 +95,7 @@ def is_allowed(body: bytes, url: str) -> bool:
 
 
 def sitemap_facts(response: Response) -> SitemapFacts:
-    """What the sitemap lists, as far as it can be read."""
+    """Return the addresses that the sitemap lists, as far as it can be read."""
     found, every = sitemaps.read(response.body, UNPACKED), lists_products(response.url)
     pages = [url for url in dict.fromkeys(found.pages[:MOST]) if is_usable(url) and (every or is_product_page(url))]
     return SitemapFacts(

@@ -80,9 +80,9 @@ def _entry(row: Any, place: str) -> Entry:
     if unknown := row.keys() - _KEYS:
         raise AllowlistError(f"{place}: unknown key {', '.join(sorted(unknown))}")
     module, distribution = _origin(row, place)
-    enabled, wanted = row.get("enabled", True), row.get("version", "")
+    enabled = row.get("enabled", True)
     try:
-        version = SpecifierSet(wanted if isinstance(wanted, str) else "no text")
+        version = SpecifierSet(str(row.get("version", "")))  # what is no text is no range as text either
     except InvalidSpecifier:
         raise AllowlistError(f'{place}: version is a range such as ">=1.2,<2"') from None
     if not isinstance(enabled, bool):

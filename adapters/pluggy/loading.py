@@ -62,7 +62,6 @@ class _Broken(Exception):
 
 def load(allowlist: Allowlist, *, product_version: str) -> Loaded:
     """Load what is listed and enabled, in order; report what is installed and unlisted. Never raises for a plugin."""
-    provide()
     manager = pluggy.PluginManager(hooks.PROJECT)
     manager.add_hookspecs(hooks)
     loaded = Loaded()
@@ -117,6 +116,7 @@ def _source(entry: Entry, product_version: str) -> _Source:
         raise _Broken(f"it has no entry point in the group {hooks.ENTRY_POINT_GROUP}")
     if wanted is not None:
         raise _Broken(f"it needs {DISTRIBUTION} {wanted}; this Joinery has {VERSION}")
+    provide()
     return _Source(name, version, {f"{name}:{point.name}": point.load for point in points})
 
 

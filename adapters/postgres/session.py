@@ -16,7 +16,7 @@ from psycopg.types.json import Jsonb
 
 from adapters.postgres.nodes.connecting import Fetched
 from adapters.postgres.nodes.node_pool import PooledConnection
-from adapters.postgres.nodes.pool import Again, moved
+from adapters.postgres.nodes.pool import Again, execute
 from domain.kernel.tenancy import AuditContext, Tenant
 from ports.unit_of_work import Recorded
 
@@ -79,12 +79,8 @@ class Session:
             part = rows[begin : begin + _AT_ONCE]
             values = [value for row in part for value in (self.tenant.org, self.tenant.livemode, *row.values())]
             sql = _insertion(table, ("org", "livemode", *part[0]), len(part))
-            # with numbered parameters: to find thousands of named ones in a text takes longer than to insert
-            try:
-                await psycopg.AsyncRawCursor(self.link.connection).execute(sql, values, prepare=False)
-            except psycopg.Error as error:
-                self.link = await moved(self.link, error, self.again)
-                await psycopg.AsyncRawCursor(self.link.connection).execute(sql, values, prepare=False)
+            # numbered parameters: to find thousands of named ones in a text takes longer than to insert
+            self.link, _ = await execute(self.link, sql, values, self.again, numbered=True)
             self.settle()
 
     def settle(self) -> None:
@@ -93,12 +89,7 @@ class Session:
             self.again = None
 
     async def _execute(self, sql: Any, values: Mapping[str, Any]) -> psycopg.AsyncCursor[Fetched]:
-        params = self.params(**values)
-        try:
-            cursor = await self.link.cursor.execute(sql, params)
-        except psycopg.Error as error:
-            self.link = await moved(self.link, error, self.again)
-            cursor = await self.link.cursor.execute(sql, params)
+        self.link, cursor = await execute(self.link, sql, self.params(**values), self.again)
         self.settle()
         return cursor
 

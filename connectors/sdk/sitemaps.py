@@ -31,7 +31,7 @@ class Sitemap:
 
 
 def read(body: bytes, unpacked: int = _UNPACKED) -> Sitemap:
-    """What a sitemap lists, at most some 60,000 addresses; a packed one is unpacked to so many bytes. Never raises."""
+    """Read a sitemap: at most some 60,000 addresses, of at most `unpacked` bytes where it is packed. Never raises."""
     look = _Look()
     try:
         begun = False

@@ -1,4 +1,4 @@
-"""What products are found by: keys made of their words, stored as they are computed here (architecture §6)."""
+"""Keys of the words that products are found by, stored as they are computed here (architecture §6)."""
 
 import re
 import unicodedata

@@ -1,4 +1,4 @@
-"""How long what does not stay as long as its organisation is kept; docs/retention.md has the table of everything."""
+"""Ages after which rows are deleted while their organisation stays; docs/retention.md lists them all."""
 
 from datetime import UTC, datetime, timedelta
 

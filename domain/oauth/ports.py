@@ -9,6 +9,14 @@ from domain.oauth.asking import Call, DeviceStart, Granted, Known, Metadata, Wis
 from domain.oauth.model import App, Code, Device, Family, Grant, HeldToken, Token
 
 
+class TokenDigest(Protocol):
+    """The keyed hash of a token, which is what is stored of it."""
+
+    def __call__(self, token: str, /) -> bytes:
+        """Return the hash."""
+        ...
+
+
 class AppStore(Protocol):
     """In a tenant's transaction: the apps that the organisation made, and what its people granted to any. Of no mode."""
 

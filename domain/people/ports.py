@@ -86,7 +86,7 @@ class Sessions(Protocol):
         ...
 
     async def proofs(self, digests: Collection[bytes]) -> Mapping[bytes, tuple[Credential, Principal]]:
-        """What tokens with those keyed hashes prove (domain/access/ports.py:TokenProofs); console sessions are left out."""
+        """Return what tokens with those keyed hashes prove (domain/access/ports.py:TokenProofs); console sessions are left out."""
         ...
 
     async def forget(self, before: datetime) -> int:

@@ -32,7 +32,7 @@ _DAY = 86_400.0
 
 @dataclass(slots=True)
 class Seen:
-    """What a probe has seen so far, of which a report and an estimate are made."""
+    """Findings of a probe so far, of which a report and an estimate are made."""
 
     url: str
     robots: Robots

@@ -238,12 +238,10 @@ def _mount_lifecycle(app: Quart, dependencies: Dependencies, pipeline: Pipeline,
     tailer = dependencies[LogTailer]
     tailing: list[asyncio.Task[None]] = []
 
-    heartbeats: list[Heartbeat] = []
+    heartbeat = Heartbeat(dependencies[Instances], ["api"], pipeline.metrics.answered)
 
     async def start() -> None:
-        if dependencies[Instances] is not None:
-            heartbeats.append(heartbeat := Heartbeat(dependencies[Instances], ["api"], pipeline.metrics.answered))
-            tailing.append(asyncio.create_task(heartbeat.run(), name="heartbeat"))
+        tailing.append(asyncio.create_task(heartbeat.run(), name="heartbeat"))
         tailing.append(asyncio.create_task(tailer.run(), name="log tailer"))
         await pipeline.logs.start()
         await pipeline.pressure.start()
@@ -256,8 +254,7 @@ def _mount_lifecycle(app: Quart, dependencies: Dependencies, pipeline: Pipeline,
         for task in tailing:
             task.cancel()
         await asyncio.gather(*tailing, return_exceptions=True)
-        for heartbeat in heartbeats:
-            await heartbeat.leave()
+        await heartbeat.leave()
         await pipeline.pressure.stop()
         await pipeline.logs.stop()
         pipeline.access_log.flush()

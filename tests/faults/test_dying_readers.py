@@ -28,14 +28,14 @@ COMMAND = [sys.executable, "-m", "tests.support.hostile_reader"]
 
 def _hostile(desk: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
-    container = desk.world.container
+    container = desk.world.dependencies
     limits = ReaderLimits(memory=256, cpu=1, wall=5.0)
     container[FeedReaders] = ProcessFeedReaders(COMMAND, JsonCodec(), most=2, limits=limits)
 
 
 async def _due(desk: Bench, source: str) -> None:
     """The job's time has come, whoever held it is gone."""
-    async with desk.world.container[Pool].coordinator() as link:
+    async with desk.world.dependencies[Pool].coordinator() as link:
         await link.connection.execute(
             "UPDATE jobs SET run_at = now() - interval '1 s', "
             "lease_until = CASE WHEN lease_until IS NOT NULL THEN now() - interval '1 s' END WHERE lane = %s",
@@ -73,9 +73,9 @@ async def test_a_run_fails_and_is_not_tried_again(
 
 async def _begun(desk: Bench, source: str) -> ClaimedJob:
     """An attempt that begins, and of which nothing is heard any more."""
-    dispatch = desk.world.container[Dispatch]
+    dispatch = desk.world.dependencies[Dispatch]
     (job,) = await dispatch.claim(lane(source), 1, timedelta(seconds=30))
-    attempt = asyncio.create_task(execution_of(desk.world.container)(job, asyncio.Event()))
+    attempt = asyncio.create_task(execution_of(desk.world.dependencies)(job, asyncio.Event()))
     await asyncio.sleep(0.5)
     attempt.cancel()
     await asyncio.gather(attempt, return_exceptions=True)
@@ -103,7 +103,7 @@ async def test_attempts_that_die_before_anything_is_read_do_not_count(tmp_path: 
         source = await desk.source("push", config={"currency": "usd"})
         record = {"product": {"external_id": "P", "title": "T"}, "variants": [{"external_id": "V"}]}
         assert (await desk.client.post(f"/v1/sources/{source}/records", {"records": [record]})).status == 202
-        container, taken = desk.world.container, asyncio.Event()
+        container, taken = desk.world.dependencies, asyncio.Event()
 
         class Slow(ConcurrencyLimit):
             """Slots of which none is ever free."""
@@ -135,7 +135,7 @@ async def test_attempts_that_were_given_back_do_not_count(tmp_path: Path, monkey
             _hostile(desk, hostile)
             for _ in range(5):
                 job = await _begun(desk, source)
-                await desk.world.container[Dispatch].release(job, desk.world.container[Clock].now())
-        desk.world.container[FeedReaders] = desk.world.container[ProcessFeedReaders]
+                await desk.world.dependencies[Dispatch].release(job, desk.world.dependencies[Clock].now())
+        desk.world.dependencies[FeedReaders] = desk.world.dependencies[ProcessFeedReaders]
         await desk.worked(source)
         assert (await desk.newest(source))["status"] == "succeeded"

@@ -61,8 +61,8 @@ async def test_a_run_on_a_full_disk(tmp_path: Path, feeds: FeedServer) -> None:
         await desk.client.post(f"/v1/sources/{source}/runs")
         await desk.worked(source)
         before = await desk.kept()
-        disk = FullDisk(desk.world.container[Objects])
-        desk.world.container[Objects] = disk
+        disk = FullDisk(desk.world.dependencies[Objects])
+        desk.world.dependencies[Objects] = disk
         feeds.serve("/feed.csv", catalogue(4))
         for _ in range(4):
             assert (await desk.client.post(f"/v1/sources/{source}/runs")).status == 202
@@ -81,8 +81,8 @@ async def test_a_run_on_a_full_disk(tmp_path: Path, feeds: FeedServer) -> None:
 async def test_pushed_records_outlast_a_full_store(tmp_path: Path) -> None:
     async with bench(tmp_path) as desk:
         source = await desk.source("push", config={"currency": "usd"})
-        disk = FullDisk(desk.world.container[Objects])
-        desk.world.container[Objects] = disk
+        disk = FullDisk(desk.world.dependencies[Objects])
+        desk.world.dependencies[Objects] = disk
         for key in ("A", "B"):
             records = [{"product": {"external_id": key, "title": f"Chair {key}"}}]
             assert (await desk.client.post(f"/v1/sources/{source}/records", {"records": records})).status == 202
@@ -116,7 +116,7 @@ class FullFolders:
 async def test_uploads_wait_without_end_for_the_object_store_alone(tmp_path: Path, place: str) -> None:
     async with bench(tmp_path) as desk:
         source = await desk.source("file", config={"currency": "usd"})
-        container = desk.world.container
+        container = desk.world.dependencies
         if place == "work folder":
             container[Workspaces] = FullFolders(container[Workspaces])
         else:

@@ -66,19 +66,19 @@ class Drowsing:
 
     def __init__(self, desk: Bench, source: str, sleeps_before: int) -> None:
         self.desk, self.lane = desk, lane(source)
-        self.units = Drowsy(desk.world.container[UnitOfWork], sleeps_before)
+        self.units = Drowsy(desk.world.dependencies[UnitOfWork], sleeps_before)
 
     async def claimed(self) -> ClaimedJob:
         """The run's job, as the next attempt."""
         await self.desk.rows("SELECT 1")
-        async with self.desk.world.container[Pool].coordinator() as link:
+        async with self.desk.world.dependencies[Pool].coordinator() as link:
             await link.connection.execute("UPDATE jobs SET lease_until = NULL WHERE lane = %s", (self.lane,))
-        (job,) = await self.desk.world.container[Dispatch].claim(self.lane, 1, timedelta(seconds=30))
+        (job,) = await self.desk.world.dependencies[Dispatch].claim(self.lane, 1, timedelta(seconds=30))
         return job
 
     async def fallen_asleep(self) -> "asyncio.Task[None]":
         """The attempt, under way."""
-        parts = self.desk.world.container
+        parts = self.desk.world.dependencies
         execution = RunExecution(
             self.units, parts[Connectors], parts[Objects], parts[Vault], parts[FeedReaders], FileWorkspaces()
         )  # fmt: skip
@@ -108,7 +108,7 @@ async def test_woken_after_the_other_has_ended_the_run(tmp_path: Path, sleeps_be
         source = await _pushed(desk)
         sleeper = Drowsing(desk, source, sleeps_before)
         attempt = await sleeper.fallen_asleep()
-        await execution_of(desk.world.container)(await sleeper.claimed(), asyncio.Event())
+        await execution_of(desk.world.dependencies)(await sleeper.claimed(), asyncio.Event())
         ended, kept = await desk.newest(source), await desk.kept()
         assert (ended["status"], ended["stats"]["products_created"]) == ("succeeded", 2)
         await sleeper.woken(attempt)
@@ -124,7 +124,7 @@ async def test_woken_while_the_other_has_only_taken_it(tmp_path: Path, sleeps_be
         job, before, kept = await sleeper.claimed(), await desk.newest(source), await desk.kept()
         await sleeper.woken(attempt)
         assert await desk.newest(source) == before and await desk.kept() == kept
-        await execution_of(desk.world.container)(job, asyncio.Event())
+        await execution_of(desk.world.dependencies)(job, asyncio.Event())
         ended = await desk.newest(source)
         assert (ended["status"], ended["stats"]["products_created"]) == ("succeeded", 2)
         assert await desk.rows("SELECT id FROM jobs WHERE lane = %s", lane(source)) == []

@@ -37,7 +37,7 @@ async def test_a_run_ends_after_some_tries(tmp_path: Path) -> None:
         with feed_server() as feeds:
             source = await desk.source(config={"url": feeds.serve("/feed.csv", catalogue(3)), "currency": "usd"})
             run = (await desk.client.post(f"/v1/sources/{source}/runs")).json()["id"]
-            container = desk.world.container
+            container = desk.world.dependencies
             readers = in_process(Stumbling(container[Connectors]))
             container[FeedReaders] = readers
             execution = execution_of(container)

@@ -59,14 +59,14 @@ class Bench:
 
     async def worked(self, source: str) -> None:
         """Carry out what the source's lane holds, as a worker does."""
-        container = self.world.container
+        container = self.world.dependencies
         handlers = {EXECUTE: execution_of(container), REFILE: Refiling(container[UnitOfWork])}
         drain = Drain(container[Dispatch], handlers, lease=timedelta(seconds=10))
         await asyncio.wait_for(drain.drain(lane(source)), 30)
 
     async def asked(self) -> None:
         """Ask whoever is configured about mappings, as a worker does."""
-        container = self.world.container
+        container = self.world.dependencies
         handlers = handlers_of([mappings.AREA], container)
         drain = Drain(container[Dispatch], handlers, lease=timedelta(seconds=10))
         await asyncio.wait_for(drain.drain(lane_of(self.tenant.org, ASK)), 30)
@@ -89,9 +89,9 @@ class Bench:
         told = {"filename": filename, "content_type": "text/csv", "bytes": max(1, len(content))}
         upload = (await self.client.post(f"/v1/sources/{source}/uploads", told)).json()
         row = await self.rows("SELECT key FROM uploads WHERE id = %s", upload["id"])
-        path = Path(self.world.container[Settings].objects_url.removeprefix("file://")).parent / "handed-in"
+        path = Path(self.world.dependencies[Settings].objects_url.removeprefix("file://")).parent / "handed-in"
         path.write_bytes(content or b" ")
-        await self.world.container[Objects].put_file(row[0][0], path)
+        await self.world.dependencies[Objects].put_file(row[0][0], path)
         completed = await self.client.post(f"/v1/uploads/{upload['id']}/complete")
         assert completed.status == 200, completed.body
         await self.worked(source)

@@ -69,7 +69,7 @@ class Gallery:
 
     async def work(self, lanes: Sequence[str] = (), **kinds: Any) -> None:
         """What a worker does with the organisation's jobs of images."""
-        container = self.desk.world.container
+        container = self.desk.world.dependencies
         handlers = {**handlers_of([media.AREA], container), **kinds}
         drain = Drain(container[Dispatch], handlers, lease=timedelta(seconds=10))
         for lane in lanes or (self.source, f"{FEEDS}:{self.server.port}"):
@@ -103,7 +103,7 @@ class Gallery:
         return [path for path in (self.folder / "objects" / "images").rglob("*") if path.is_file()]
 
     async def sweep(self) -> None:
-        parts = self.desk.world.container
+        parts = self.desk.world.dependencies
         await StorageSweeper(parts[UnitOfWork], parts[StorageUpkeep], parts[Objects], parts[Clock]).free()
 
 
@@ -405,7 +405,7 @@ class Deadly:
 @pytest.mark.parametrize("written", [0, 1, 3], ids=["counted", "one written", "written"])
 async def test_a_worker_that_dies_while_it_stores(gallery: Gallery, written: int) -> None:
     await gallery.pull(gallery.server.serve("/1.jpg", images.file_of(images.picture(1200, 900))))
-    handler = handlers_of([media.AREA], gallery.desk.world.container)[FETCH]
+    handler = handlers_of([media.AREA], gallery.desk.world.dependencies)[FETCH]
     assert isinstance(handler, MediaFetching)
     dying = replace(handler, objects=Deadly(handler.objects, written=written))  # type: ignore[arg-type]
     with pytest.raises(BaseException) as death:
@@ -428,7 +428,7 @@ async def test_a_worker_that_dies_while_it_stores(gallery: Gallery, written: int
 
 async def test_an_attempt_that_was_taken_over_writes_nothing(gallery: Gallery) -> None:
     await gallery.pull(gallery.server.serve("/1.jpg", images.jpeg(1)))
-    container = gallery.desk.world.container
+    container = gallery.desk.world.dependencies
     taken: list[ClaimedJob] = []
 
     async def overtaken(job: ClaimedJob, lost: asyncio.Event) -> None:

@@ -60,7 +60,7 @@ async def probed(desk: Bench, url: str, **limits: Any) -> Any:
     answer = await desk.client.post("/v1/source-probes", {"url": url})
     assert answer.status == 202, answer.body
     assert answer.json()["status"] == "queued" and "report" not in answer.json()
-    given = desk.world.container
+    given = desk.world.dependencies
     takes = given[Takable]
     handler = ProbeExecution(
         given[UnitOfWork],

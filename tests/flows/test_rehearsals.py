@@ -24,9 +24,9 @@ async def _completing(desk: Bench, source: str, content: bytes) -> str:
     told = {"filename": "feed.csv", "content_type": "text/csv", "bytes": len(content)}
     upload = (await desk.client.post(f"/v1/sources/{source}/uploads", told)).json()
     row = await desk.rows("SELECT key FROM uploads WHERE id = %s", upload["id"])
-    path = Path(desk.world.container[Settings].objects_url.removeprefix("file://")).parent / "handed-in"
+    path = Path(desk.world.dependencies[Settings].objects_url.removeprefix("file://")).parent / "handed-in"
     path.write_bytes(content)
-    await desk.world.container[Objects].put_file(row[0][0], path)
+    await desk.world.dependencies[Objects].put_file(row[0][0], path)
     return f"/v1/uploads/{upload['id']}/complete"
 
 

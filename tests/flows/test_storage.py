@@ -72,7 +72,7 @@ class Store:
 
     async def sweep(self) -> None:
         """What the scheduler does."""
-        parts = self.desk.world.container
+        parts = self.desk.world.dependencies
         await StorageSweeper(parts[UnitOfWork], parts[StorageUpkeep], parts[Objects], parts[Clock]).free()
 
 

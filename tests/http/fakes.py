@@ -181,7 +181,6 @@ class World:
 
     database: SettableDatabase
     clock: SettableClock
-    container: Any = None
     app: Any = None
     dependencies: Any = None
     uow: Any = None
@@ -295,10 +294,9 @@ async def running(
     database = await settable_database()
     database.clear()
     world = World(database, DatabaseClock(database), passwords=passwords)
-    world.container = container = _container(world, replace(settings, database_url=database.address))
+    world.dependencies = container = _container(world, replace(settings, database_url=database.address))
     for name, part in changes.items():
         container[_NAMED[name]] = part
-    world.dependencies = container
     world.uow, world.access, world.people = container[UnitOfWork], container[AccessService], container[People]
     world.sessions, world.links, world.keys = container[SessionService], container[LinkService], container[WorkingKeys]
     world.limits, world.token_store, world.network = container[Limits], container[TokenStore], container[NetworkLog]

@@ -174,7 +174,7 @@ async def test_nobody_hears_of_another_tenant(world: World, client: Client, log:
 async def test_a_cursor_older_than_what_is_kept(world: World, client: Client, log: Log) -> None:
     old = (await client.get("/v1/changes?cursor=now")).json()["next_cursor"]
     await log.write(3)
-    await raise_low_watermark(world.container[Pool], log.tenant, 2)
+    await raise_low_watermark(world.dependencies[Pool], log.tenant, 2)
     await world.app.asgi_app._pipeline.services["changes"].changes.now(log.tenant)
     for target in ("/v1/changes", "/v1/changes?wait=1"):
         answer = await client.get(f"{target}{'&' if '?' in target else '?'}cursor={old}")
@@ -194,7 +194,7 @@ async def test_a_cursor_of_a_log_that_went_back_in_time(world: World, client: Cl
     """What it lost, what it has told anew since, and whatever was told before somebody noticed."""
     await log.write(3)
     cursors = [(await client.get(f"/v1/changes?limit={limit}")).json()["next_cursor"] for limit in (1, 2, 3)]
-    await forget(world.container[Pool], log.tenant, 2)
+    await forget(world.dependencies[Pool], log.tenant, 2)
     world.clock.advance(timedelta(seconds=1))
     await log.write(1)
     assert [await _expired(client, cursor) for cursor in cursors[:2]] == [False, True]
@@ -216,7 +216,7 @@ async def test_a_cursor_that_holds_a_position_alone_goes_on(world: World, client
 
 async def test_licensed_events_are_paged_with_ones_own(world: World, client: Client, log: Log) -> None:
     oak, catalogue = Log(world, "Oak"), new_id("cat")
-    await grant(world.container[Pool], oak.tenant, catalogue, log.tenant.org)
+    await grant(world.dependencies[Pool], oak.tenant, catalogue, log.tenant.org)
     made = [await log.write()]
     world.clock.advance(timedelta(seconds=1))
     made.append(await oak.write(2, type="product.updated", catalogue=catalogue, network=True))

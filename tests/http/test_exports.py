@@ -55,7 +55,7 @@ class Desk:
     async def made(self, body: Any) -> Any:
         """The export, carried out."""
         asked = (await self.ask(body)).json()
-        dependencies = self.world.container
+        dependencies = self.world.dependencies
         lane = lane_of(self.tenant.org, "exports:live")
         for job in await dependencies[Dispatch].claim(lane, 5, exports.LATE):
             await handlers_of([exports.AREA], dependencies)[CARRY_OUT](job, asyncio.Event())
@@ -195,7 +195,7 @@ async def test_trying_and_repeating(desk: Desk) -> None:
 
 async def test_expired_files_are_gone(desk: Desk) -> None:
     made = await desk.made({"kind": "products"})
-    dependencies = desk.world.container
+    dependencies = desk.world.dependencies
     async with dependencies[UnitOfWork].begin(desk.tenant, builders.CALL) as tx:
         stored = await tx[ExportStore].get(made["id"])
         assert stored is not None

@@ -53,7 +53,7 @@ async def shelf(tmp_path: Path) -> AsyncIterator[Shelf]:
         triple = builders.product(source, organisation.catalogue(True), "triple")
         for number in range(3):
             builders.offer(builders.variant(triple, f"triple/{number}", data={"sku": "alike"}))
-        await catalogues.add(world.container[UnitOfWork], tenant, *products.values(), triple)
+        await catalogues.add(world.dependencies[UnitOfWork], tenant, *products.values(), triple)
         yield Shelf(world, await world.client(tenant), tenant, products, offers)
 
 

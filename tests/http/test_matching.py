@@ -48,7 +48,7 @@ async def desk(tmp_path: Path) -> AsyncIterator[Desk]:
     async with serving(tmp_path) as world:
         organisation = await world.organisation()
         tenant = Tenant(organisation.id, True)
-        shop = Shop(world.container[UnitOfWork], tenant)
+        shop = Shop(world.dependencies[UnitOfWork], tenant)
         first = await shop.source(catalogue=organisation.catalogue(True))
         ours, theirs = await shop.load(first, "A", "red"), await shop.load(await shop.source(), "B", "red")
         evidence = (

@@ -94,7 +94,7 @@ async def test_refusals(world: World, client: Client, log: Log) -> None:
     answer = await (await world.client("Fjord")).get("/v1/stream")
     assert (answer.status, answer.code) == (403, "feature_unavailable")
     await log.write(3)
-    await raise_low_watermark(world.container[Pool], log.tenant, 2)
+    await raise_low_watermark(world.dependencies[Pool], log.tenant, 2)
     await world.app.asgi_app._pipeline.services["changes"].changes.now(log.tenant)
     answer = await client.get("/v1/stream", last_event_id=cursor)
     assert (answer.status, answer.code) == (410, "cursor_expired")
@@ -268,7 +268,7 @@ async def test_a_log_that_goes_back_in_time_ends_its_streams(
     async with opened(client) as stream:
         await log.write(3)
         await stream.next(3)
-        await forget(world.container[Pool], log.tenant, 2)
+        await forget(world.dependencies[Pool], log.tenant, 2)
         world.clock.advance(timedelta(seconds=1))
         await log.write(2)
         [last] = await stream.end(within=10)

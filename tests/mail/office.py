@@ -53,7 +53,7 @@ async def office(folder: Path, **env: str) -> AsyncIterator[Office]:
     reader, checks = MimeReader(), SenderVerifier(names)
     async with bench(folder) as made:
         settings = mail_settings({"JOINERY_MAIL_CONNECTIONS_EACH": "64", "JOINERY_MAIL_EACH_MINUTE": "6000"} | env)
-        listener = Listener(desk_of(made.world.container, settings, reader, checks))
+        listener = Listener(desk_of(made.world.dependencies, settings, reader, checks))
         port = await listener.start("127.0.0.1", 0)
         try:
             yield Office(made, names, listener, port)

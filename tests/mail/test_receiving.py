@@ -138,7 +138,7 @@ async def test_what_was_acknowledged_is_there(post: Office) -> None:
     await post.send(address, message(("a.csv", CSV)))
     [run] = await post.runs(source)
     [(key, bytes)] = await post.bench.rows("SELECT key, bytes FROM stored_objects WHERE run = %s", run["id"])
-    objects = post.bench.world.container[Objects]
+    objects = post.bench.world.dependencies[Objects]
     assert b"".join([chunk async for chunk in objects.read(key)]) == CSV and bytes == len(CSV)
     audited = await post.bench.rows(
         "SELECT target FROM audit_entries WHERE org = %s AND action = 'mail.take' ORDER BY id",
@@ -149,7 +149,7 @@ async def test_what_was_acknowledged_is_there(post: Office) -> None:
 
 async def test_a_store_that_fails_takes_nothing(post: Office, monkeypatch: pytest.MonkeyPatch) -> None:
     source, address = await post.source()
-    objects = post.bench.world.container[Objects]
+    objects = post.bench.world.dependencies[Objects]
     put = type(objects).put_file
 
     async def broken(*_: Any, **__: Any) -> None:

@@ -351,7 +351,7 @@ async def test_mail_for_a_full_store_is_asked_for_later(post: Office, monkeypatc
         raise StorageFull
 
     with monkeypatch.context() as patched:
-        patched.setattr(post.bench.world.container[Objects], "put_file", full)
+        patched.setattr(post.bench.world.dependencies[Objects], "put_file", full)
         assert (await post.send(address, message(("a.csv", CSV)))).startswith("451 4.3.0")
     assert await post.messages(source) == [] and await post.runs(source) == []
     assert (await post.send(address, message(("a.csv", CSV)))).startswith("250")

@@ -45,7 +45,7 @@ class Place:
         """A tenant with as many entries, of several transactions."""
         tenant = Tenant((await self.world.organisation()).id, True)
         for number in range(entries):
-            async with self.world.container[UnitOfWork].begin(tenant, CALL) as tx:
+            async with self.world.dependencies[UnitOfWork].begin(tenant, CALL) as tx:
                 await tx[AuditLog].add(
                     Change("source", "src_1", "update", {"name": f"N{number}"}, {"name": f"N{number + 1}"})
                 )
@@ -53,7 +53,7 @@ class Place:
 
     async def found(self, tenant: Tenant) -> list[tuple[str, int]]:
         """The faults of its chain."""
-        async with self.world.container[UnitOfWork].read(tenant) as tx:
+        async with self.world.dependencies[UnitOfWork].read(tenant) as tx:
             return [(fault.kind.value, fault.sequence) for fault in (await AuditService().verify(tx)).faults]
 
     async def tamper(self, tenant: Tenant, *statements: str) -> None:
@@ -191,7 +191,7 @@ async def test_the_command_says_which(place: Place) -> None:
 async def test_old_entries_go_and_leave_a_chain(place: Place) -> None:
     tenant = await place.tenant(4)
     old = datetime.now(UTC) - retention.AUDIT_ENTRIES - timedelta(days=1)
-    async with place.world.container[UnitOfWork].begin(tenant, CALL) as tx:
+    async with place.world.dependencies[UnitOfWork].begin(tenant, CALL) as tx:
         entry = await tx[AuditLog].add(Change("source", "src_1", "update", {}, {}))
         await tx[AuditLog].keep(entry, b"sealed")
     await place.tamper(
@@ -200,9 +200,9 @@ async def test_old_entries_go_and_leave_a_chain(place: Place) -> None:
         "UPDATE audit_kept SET expires_at = now() WHERE OWN",
         "UPDATE organisations SET created_at = created_at - interval '3 years' WHERE id = %(org)s",
     )
-    await PostgresMaintenance(place.world.container[Pool]).purge_audit()
+    await PostgresMaintenance(place.world.dependencies[Pool]).purge_audit()
     assert await place.found(tenant) == []
-    async with place.world.container[UnitOfWork].read(tenant) as tx:
+    async with place.world.dependencies[UnitOfWork].read(tenant) as tx:
         report = await AuditService().verify(tx)
         assert (report.entries, report.before, report.head.began, await tx[AuditLog].kept(entry)) == (3, 0, 2, None)
     await place.tamper(tenant, "DELETE FROM audit_entries WHERE OWN AND sequence = 3")

@@ -141,12 +141,12 @@ async def _filled(folder: Path) -> AsyncIterator[Ground]:
         await connect(address, "filling") as owner,
     ):
         await make_past_days(owner, today.date())
-        tenant = await _organisation(world.container, owner, CATALOGUE, ROWS, today)
+        tenant = await _organisation(world.dependencies, owner, CATALOGUE, ROWS, today)
         for number in range(1, OTHERS):
-            await _organisation(world.container, owner, f"cat_x{number:021d}", FEW, today)
+            await _organisation(world.dependencies, owner, f"cat_x{number:021d}", FEW, today)
         await owner.execute("VACUUM ANALYZE")
-        async with world.container[UnitOfWork].begin(tenant, AuditContext(Actor("service", "tests"), "tests")) as tx:
-            _, secret = await world.container[AccessService].issue_key(tx, KeyRequest("plans"))
+        async with world.dependencies[UnitOfWork].begin(tenant, AuditContext(Actor("service", "tests"), "tests")) as tx:
+            _, secret = await world.dependencies[AccessService].issue_key(tx, KeyRequest("plans"))
         await owner.execute("SET ROLE joinery_app")
         scope = "SELECT set_config('joinery.org', %s, false), set_config('joinery.livemode', 't', false)"
         await owner.execute(scope, (tenant.org,))

@@ -327,13 +327,13 @@ async def test_databases_of_any_name(name: str, tmp_path: Path) -> None:
                 == [known for known, _ in available()]
             )
             async with serving(tmp_path, JOINERY_DATABASE_URL=address) as world:
-                await world.container[Maintenance].partitions()
+                await world.dependencies[Maintenance].partitions()
                 organisation = await world.organisation()
                 client = await world.client(Tenant(organisation.id, True))
                 made = await client.post("/v1/sources", {"name": "S", "kind": "push"}, idempotency_key="source-1")
                 assert made.status == 201, made.body
                 assert json.loads((await client.get("/v1/sources")).body)["data"][0]["id"] == made.json()["id"]
-                assert await world.container[PostgresShards].rebalance()
-                await world.container[PostgresShards].close()
+                assert await world.dependencies[PostgresShards].rebalance()
+                await world.dependencies[PostgresShards].close()
         finally:
             await owner.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(quoted))

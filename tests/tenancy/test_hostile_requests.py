@@ -152,8 +152,8 @@ def _routes(mine: Tenancy) -> Iterator[Route]:
 async def _staged(world: World) -> Stage:
     organisation = await world.organisation()
     mine = await world.furnished(organisation, False)
-    session = await signed_in(world.container, Tenant(organisation.id, False))
-    token = Signatures(world.container[WorkingKeys].links).sign("form", "")
+    session = await signed_in(world.dependencies, Tenant(organisation.id, False))
+    token = Signatures(world.dependencies[WorkingKeys].links).sign("form", "")
     return Stage(world, mine, f"joinery={session}", token, list(_routes(mine)))
 
 

@@ -77,7 +77,7 @@ async def test_a_demoted_members_key_loses_at_once_what_the_role_lost(world: Wor
     member = await world.member(organisation, "owner")
     client = await world.client(Tenant(organisation.id, True), member=member.user)
     assert (await client.post("/v1/sources", {"name": "A", "kind": "push"})).status == 201
-    async with world.container[Pool].owner() as link:
+    async with world.dependencies[Pool].owner() as link:
         await link.connection.execute("UPDATE members SET role = 'viewer' WHERE org = %s", (organisation.id,))
     await _within_a_second(client, 403, method="POST")
 
@@ -87,7 +87,7 @@ async def test_a_left_members_key_proves_nothing(world: World) -> None:
     member = await world.member(organisation, "owner")
     client = await world.client(Tenant(organisation.id, True), member=member.user)
     assert (await client.get("/v1/sources")).status == 200
-    async with world.container[Pool].owner() as link:
+    async with world.dependencies[Pool].owner() as link:
         await link.connection.execute("DELETE FROM members WHERE org = %s", (organisation.id,))
     await _within_a_second(client, 401)
 
@@ -106,9 +106,9 @@ async def test_every_reason_for_a_401_is_alike(world: World) -> None:
     tenant = Tenant((await world.organisation()).id, True)
     _, good = await world.key(tenant)
     revoked, revoked_secret = await world.key(tenant)
-    async with world.container[UnitOfWork].begin(tenant, builders.CALL) as tx:
+    async with world.dependencies[UnitOfWork].begin(tenant, builders.CALL) as tx:
         assert await tx[KeyStore].revoke(revoked.id)
-    clock = world.container[Clock]
+    clock = world.dependencies[Clock]
     secrets = {
         "none": None,
         "nonsense": "nonsense",
@@ -133,7 +133,7 @@ async def test_revocation_acts_within_a_second_on_every_process(world: World) ->
     key, secret = await world.key(tenant)
     client = Client(world.app, secret)
     assert (await client.get("/v1/sources")).status == 200
-    async with world.container[UnitOfWork].begin(tenant, builders.CALL) as tx:
+    async with world.dependencies[UnitOfWork].begin(tenant, builders.CALL) as tx:
         assert await tx[KeyStore].revoke(key.id)
     await _within_a_second(client, 401)
 

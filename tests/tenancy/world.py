@@ -74,11 +74,11 @@ class World:
     """A serving application."""
 
     app: Any
-    container: Dependencies
+    dependencies: Dependencies
 
     async def organisation(self, plan: str = "max") -> Organisation:
         """A new one."""
-        registry = self.container[OrgRegistry]
+        registry = self.dependencies[OrgRegistry]
         found = await registry.plan(plan)
         assert found is not None
         made = builders.organisation(plan=found)
@@ -87,15 +87,17 @@ class World:
 
     async def member(self, organisation: Organisation, role: str) -> Member:
         """A new member of that role."""
-        async with self.container[UnitOfWork].begin(Tenant(organisation.id, True), builders.CALL) as tx:
+        async with self.dependencies[UnitOfWork].begin(Tenant(organisation.id, True), builders.CALL) as tx:
             member = Member(new_id("usr"), organisation.id, f"{new_id('usr')}@fjord.example", role, tx.now)
             await tx[OrgStore].add_member(member)
         return member
 
     async def key(self, tenant: Tenant, **asked: Any) -> tuple[ApiKey, str]:
         """A new key and its secret; `asked` are fields of KeyRequest."""
-        async with self.container[UnitOfWork].begin(tenant, builders.CALL) as tx:
-            made: tuple[ApiKey, str] = await self.container[AccessService].issue_key(tx, KeyRequest("tests", **asked))
+        async with self.dependencies[UnitOfWork].begin(tenant, builders.CALL) as tx:
+            made: tuple[ApiKey, str] = await self.dependencies[AccessService].issue_key(
+                tx, KeyRequest("tests", **asked)
+            )
         return made
 
     async def client(self, tenant: Tenant, **asked: Any) -> Client:
@@ -119,7 +121,7 @@ class World:
         )
         endpoint = builders.endpoint()
         delivery = builders.delivery(endpoint.id, status="failed", next_attempt_at=None, body=b"{}")
-        async with self.container[UnitOfWork].begin(tenant, builders.CALL) as tx:
+        async with self.dependencies[UnitOfWork].begin(tenant, builders.CALL) as tx:
             await tx[SourceStore].add(source)
             await tx[RunStore].add(run)
             await tx[MappingStore].add(mapping)
@@ -128,13 +130,13 @@ class World:
             await tx[ExportStore].add(export)
             await tx[WebhookStore].add(endpoint, SealedSecrets(b"sealed"), FeedPosition())
             await tx[WebhookStore].add_delivery(delivery)
-        await catalogues.add(self.container[UnitOfWork], tenant, product)
-        await self.container[RequestLogSink].write([log])
-        image = await catalogues.pictured(self.container[UnitOfWork], tenant, product.id)
-        async with self.container[UnitOfWork].begin(tenant, CHANGING_SETTINGS) as tx:
+        await catalogues.add(self.dependencies[UnitOfWork], tenant, product)
+        await self.dependencies[RequestLogSink].write([log])
+        image = await catalogues.pictured(self.dependencies[UnitOfWork], tenant, product.id)
+        async with self.dependencies[UnitOfWork].begin(tenant, CHANGING_SETTINGS) as tx:
             await JudgeSettingsService(None).update(tx, {"auto_merge_at": 0.9})
             entry = tx.recorded.changes[-1].entry
-        pair, merge = await self._matched(Shop(self.container[UnitOfWork], tenant, [source], [product]))
+        pair, merge = await self._matched(Shop(self.dependencies[UnitOfWork], tenant, [source], [product]))
         made.ids = {
             "src": source.id, "run": run.id, "upl": upload.id, "prb": probe.id, "map": mapping.id, "prod": product.id, "var": offer.variant,
             "ofr": offer.id, "req": log.id, "cat": source.catalogue, "org": organisation.id,

@@ -90,7 +90,7 @@ class Cluster:
 
     async def work(self) -> int:
         """Do the runs that are due, as workers do; answers how many lanes there were."""
-        container = self.world.container
+        container = self.world.dependencies
         handlers = {"runs.execute": execution_of(container)}
         drain = Drain(container[Dispatch], handlers, lease=timedelta(seconds=10))
         due = await container[Dispatch].lanes_due(100)
@@ -102,7 +102,7 @@ class Cluster:
     @asynccontextmanager
     async def delivering(self) -> AsyncIterator[Receiver]:
         """Deliver from every node, as a worker does; what receivers got."""
-        container, receiver, stop = self.world.container, Receiver(), asyncio.Event()
+        container, receiver, stop = self.world.dependencies, Receiver(), asyncio.Event()
         container[Sender] = receiver
         tailing = asyncio.create_task(container[LogTailer].run())
         serving_all = Serving(container[DeliveryPlaces], partial(deliverer_of, container))

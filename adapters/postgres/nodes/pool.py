@@ -42,11 +42,34 @@ Again = Callable[[psycopg.Error], Awaitable[PooledConnection]]
 """Gives the connection to go on with when the tenant of a statement that failed turns out to be elsewhere."""
 
 
-async def moved(link: PooledConnection, error: psycopg.Error, again: Again | None) -> PooledConnection:
-    """Return the connection on which to execute a tenant's statement once more. Raises the error if it is of another kind."""
-    if again is None or not may_be_stale(error) or link.connection.closed:
-        raise error
-    return await again(error)
+async def execute(
+    link: PooledConnection, statement: Any, values: Any, again: Again | None, *, numbered: bool = False
+) -> tuple[PooledConnection, Cursor]:
+    """Execute a tenant's statement, once more on the connection of `again` when the tenant turns out to be elsewhere.
+
+    Args:
+        link: The connection to execute on.
+        statement: The statement's text.
+        values: Its parameters by name, or a sequence for a `numbered` statement, which is not prepared.
+        again: None where an error ends the transaction.
+        numbered: Whether parameters are `$1`, `$2`, …
+
+    Returns:
+        The connection that it was executed on, and the cursor.
+
+    """
+    prepare = False if numbered else None
+    try:
+        return link, await _cursor(link, numbered).execute(statement, values, prepare=prepare)
+    except psycopg.Error as error:
+        if again is None or not may_be_stale(error) or link.connection.closed:
+            raise
+        link = await again(error)
+    return link, await _cursor(link, numbered).execute(statement, values, prepare=prepare)
+
+
+def _cursor(link: PooledConnection, numbered: bool) -> Cursor:
+    return psycopg.AsyncRawCursor(link.connection) if numbered else link.cursor
 
 
 class _Divided(Exception):
@@ -212,11 +235,7 @@ class Pool:
     ) -> AsyncIterator[Cursor]:
         lease = self.tenant(tenant)
         async with lease as link:
-            try:
-                cursor = await link.cursor.execute(statement, values)
-            except psycopg.Error as error:
-                link = await moved(link, error, lease.again)
-                cursor = await link.cursor.execute(statement, values)
+            _, cursor = await execute(link, statement, values, lease.again)
             yield cursor
 
     # Nodes, and work on each of them. All raise Unavailable.

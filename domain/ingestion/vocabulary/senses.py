@@ -430,7 +430,7 @@ _MOST_CHARS = 120
 _SURE = 75
 """The score from which on a phrase that is the whole header needs no other reading."""
 _EXACT = 25
-"""What a phrase is ahead of other readings where it is the whole header."""
+"""Points that a phrase has over other readings where it is the whole header."""
 _VENDOR_COSTS = 15
 _UNIT_PROVES = 45
 PROMOTED = 150

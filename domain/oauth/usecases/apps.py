@@ -1,6 +1,6 @@
 """The apps that an organisation makes: owners and admins keep them, and each secret is shown once."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from domain.access.model import SCOPES, Principal
@@ -12,7 +12,7 @@ from domain.kernel.ids import new_id
 from domain.kernel.resource import existing
 from domain.oauth import redirects
 from domain.oauth.model import APP, GRANT, MOST_APPS, SECRET_PREFIX, App, AppKind, Origin
-from domain.oauth.ports import AppStore
+from domain.oauth.ports import AppStore, TokenDigest
 from domain.orgs.model import MANAGERS
 from domain.orgs.usecases.service import confirm_role
 from ports.unit_of_work import Tx
@@ -47,7 +47,7 @@ class AppService:
     `digest` hashes secrets. Everything that changes something raises PermissionDenied for others, and is audited.
     """
 
-    def __init__(self, digest: Callable[[str], bytes]) -> None:
+    def __init__(self, digest: TokenDigest) -> None:
         self._digest = digest
 
     async def list_apps(self, tx: Tx) -> Sequence[App]:

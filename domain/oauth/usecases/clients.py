@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
@@ -13,7 +13,7 @@ from domain.kernel.ids import new_id
 from domain.oauth.asking import Metadata
 from domain.oauth.errors import OAuthError
 from domain.oauth.model import SECRET_PREFIX, App, AppKind, Origin
-from domain.oauth.ports import GrantRules, TokenStore
+from domain.oauth.ports import GrantRules, TokenDigest, TokenStore
 from domain.probes.facts import Response
 from domain.probes.ports import Unreachable, Web
 from ports.clock import Clock
@@ -55,7 +55,7 @@ class Clients:
     web: Web
     limits: Limits
     clock: Clock
-    digest: Callable[[str], bytes]
+    digest: TokenDigest
 
     async def find(self, client_id: str | None, address: str) -> App | None:
         """The app, its document fetched if need be. Raises OAuthError for one whose document will not do."""

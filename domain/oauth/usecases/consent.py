@@ -1,6 +1,5 @@
 """A person asked by an app: what it wants, what they agreed to before, and the code or sign-in that comes of their word."""
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import timedelta
 
@@ -9,7 +8,7 @@ from domain.oauth import redirects
 from domain.oauth.asking import Call, Known, Wish, user_code_of
 from domain.oauth.errors import OAuthError
 from domain.oauth.model import CODE_SECONDS, DEVICE_SECONDS, USER_CODE_PREFIX, App, Code, Consent, Device, Grant
-from domain.oauth.ports import AppStore, GrantRules, TokenStore
+from domain.oauth.ports import AppStore, GrantRules, TokenDigest, TokenStore
 from domain.oauth.usecases.clients import Clients, spend
 from domain.oauth.usecases.grants import GrantService
 from ports.clock import Clock
@@ -34,7 +33,7 @@ class ConsentService:
     rules: GrantRules
     limits: Limits
     clock: Clock
-    digest: Callable[[str], bytes]
+    digest: TokenDigest
 
     async def wish(self, call: Call, address: str) -> tuple[Wish, Known]:
         """What an authorization request asks for. Raises OAuthError, with the location to send the browser to once that is vetted."""

@@ -4,7 +4,7 @@ Everything that a request names is looked up first; then the rules judge plain v
 transaction that holds only if nothing has changed since.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -27,7 +27,7 @@ from domain.oauth.model import (
     Token,
     TokenKind,
 )
-from domain.oauth.ports import GrantRules, TokenStore
+from domain.oauth.ports import GrantRules, TokenDigest, TokenStore
 from domain.oauth.usecases.clients import Clients, spend
 from ports.clock import Clock
 from ports.limits import Limits
@@ -47,7 +47,7 @@ class TokenService:
     rules: GrantRules
     limits: Limits
     clock: Clock
-    digest: Callable[[str], bytes]
+    digest: TokenDigest
 
     async def token(self, call: Call, address: str) -> Mapping[str, Any]:
         """What a token request is answered (RFC 6749 §5.1). Raises OAuthError."""

@@ -1,4 +1,4 @@
-"""Who belongs to an organisation, and what its managers set of it: everybody may leave, as long as an owner stays."""
+"""Members of an organisation, and its settings: everybody may leave, as long as an owner stays."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import replace
