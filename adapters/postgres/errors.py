@@ -56,6 +56,8 @@ def translate(error: BaseException) -> BaseException:
         return Unavailable("The database is restarting.", retry_after=2)
     if isinstance(error, errors.DiskFull | errors.ReadOnlySqlTransaction):
         return Unavailable("The database cannot store anything now.", retry_after=10)
+    if isinstance(error, errors.DeadlockDetected):
+        return Unavailable("The request and another one blocked each other; repeat it.", retry_after=1)
     if isinstance(error, psycopg.OperationalError):
         return Unavailable("The database is out of reach.", retry_after=2)
     return error

@@ -4,6 +4,9 @@ from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
+from psycopg.errors import DeadlockDetected
+
+from adapters.postgres.nodes.connecting import retry
 from adapters.postgres.stores import ReplicatedStore, SharedStore, done, every, first, paged, run, statements, values_of
 from adapters.postgres.table import Record, Spread
 from domain.access.model import ApiKey, Principal, effective_scopes
@@ -17,6 +20,9 @@ from domain.orgs.ports import Memberships, OrgRegistry, OrgStore
 from domain.sso.model import Connection, Domain, Subject
 from domain.sso.ports import SsoDirectory, SsoStore
 
+ATTEMPTS = 5
+PAUSE = 0.2
+"""Seconds between two attempts."""
 SQL = statements("orgs")
 _KEYS = Record(ApiKey, exceptions={"tenant": Spread(Tenant, {"org": "org", "livemode": "livemode"})})
 
@@ -184,8 +190,7 @@ class PostgresOrgRegistry(ReplicatedStore, OrgRegistry):
     async def create(self, organisation: Organisation) -> None:
         live, test = organisation.catalogues
         values = values_of(organisation) | {"plan": organisation.plan.code, "live": live, "test": test}
-        async with self._pool.owner() as link:  # processes may not make organisations, nor choose their plans
-            await link.run(SQL["add"], values)
+        await self._run_as_owner("add", values)
 
     async def find(self, id_or_name: str) -> Organisation | None:
         if (own := await self._first(organisation_of, "own", id=id_or_name)) is not None:
@@ -194,5 +199,9 @@ class PostgresOrgRegistry(ReplicatedStore, OrgRegistry):
         return named[0] if len(named) == 1 else None
 
     async def change_plan(self, id: str, plan: Plan) -> None:
+        await self._run_as_owner("change_plan", {"id": id, "plan": plan.code})
+
+    async def _run_as_owner(self, statement: str, values: Mapping[str, Any]) -> None:
+        """Run a statement that the processes' role may not; on a cluster it can deadlock with the move of a tenant."""
         async with self._pool.owner() as link:
-            await link.run(SQL["change_plan"], {"id": id, "plan": plan.code})
+            await retry(lambda: link.run(SQL[statement], values), ATTEMPTS, PAUSE, (DeadlockDetected,))
