@@ -1,7 +1,7 @@
 # One command for each thing that people do here; `make help` lists them.
 
 .DEFAULT_GOAL := help
-.PHONY: help install docs run test test-fast test-cluster test-browser clients test-clients check soak fuzz sdk lock sbom bench-read bench-ingest bench-start bench-write bench-feed bench-webhooks \
+.PHONY: help install docs run test test-fast test-cluster test-browser clients test-clients check soak fuzz sdk lock translations sbom bench-read bench-ingest bench-start bench-write bench-feed bench-webhooks \
   bench-cluster bench-simulation bench-normalise accuracy header-weights bench-mail bench-images bench-matching bench-merges bench-usage bench-audit bench-exports bench-match-stage bench-tracing bench-oauth bench-sign-in bench-console bench-console-pages
 
 PYTHON ?= python3
@@ -62,6 +62,11 @@ check: install ## style, types, import rules and the rules of this repository
 	@$(BIN)/python -m pytest -q tests/meta
 
 LOCK := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --custom-compile-command 'make lock' $(ARGS)
+
+translations: install ## add new messages of the console to the catalogues of its languages, and remove unused ones
+	@$(BIN)/pybabel -q extract -F pyproject.toml --no-location --sort-output -o messages.pot entrypoints/console
+	@$(BIN)/pybabel -q update -i messages.pot -d entrypoints/console/locale --no-fuzzy-matching --ignore-obsolete --no-wrap
+	@rm messages.pot
 
 lock: install ## resolve the dependencies of pyproject.toml into the lock files (ARGS=--upgrade, ARGS='--upgrade-package quart')
 	@$(LOCK) --extra otlp --output-file requirements.lock pyproject.toml

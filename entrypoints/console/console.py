@@ -18,6 +18,7 @@ from entrypoints.console.context import ConsoleServices, Page, PageContext, Refu
 from entrypoints.console.rendering import STATIC, static_files
 from entrypoints.console.request import ANONYMOUS, LONGEST, ConsoleRequest
 from entrypoints.console.security import MOST_FILES, MOST_FILES_OF_ONE, SAFE, VIEW, sign_in_target
+from entrypoints.console.translation import choose_language, use_language
 from entrypoints.dependencies import Dependencies
 from entrypoints.http.credentials import TtlCache
 from entrypoints.http.exchange import Response
@@ -70,6 +71,7 @@ class Console:
 
     async def answer(self, request: ConsoleRequest) -> Response:
         """Answer a request, whatever happens; HEAD gets the headers alone, and begins no stream."""
+        use_language(choose_language(None, request.headers.get("accept-language", "")))
         found = request.path.startswith(STATIC) and request.method in SAFE and self._static.find(request.path)
         response = found or await self._page(request)
         if response.stream is None:

@@ -458,7 +458,7 @@ class PageContext:
         headers = [
             (b"content-type", b"text/html; charset=utf-8"),
             (b"cache-control", b"no-store"),
-            (b"vary", b"Accept-Encoding, Cookie, HX-Request"),
+            (b"vary", b"Accept-Encoding, Accept-Language, Cookie, HX-Request"),
             (b"content-security-policy", content_policy(pictures, targets)),
             *GUARDED,
         ]

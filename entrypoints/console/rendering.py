@@ -4,7 +4,7 @@ import datetime as dt
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from functools import cache
 from hashlib import blake2b
@@ -12,12 +12,16 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any, Final, Generic, TypeVar
 
+from babel.dates import format_date, format_skeleton, format_timedelta
+from babel.numbers import format_currency, format_decimal
+from babel.units import format_unit
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from jinja2.runtime import Macro
 from markupsafe import Markup
 
 from domain.kernel.clock import CLOCK
 from domain.kernel.money import EXPONENTS
+from entrypoints.console.translation import current_locale, gettext, ngettext
 from entrypoints.http.exchange import Response
 
 T = TypeVar("T")
@@ -95,8 +99,6 @@ def static_files() -> StaticFiles:
 LABELS: Final[Mapping[str, Mapping[str, str]]] = tomllib.loads(
     files(__package__).joinpath("labels.toml").read_text("utf-8")
 )
-_SPANS = ((60, 1, "second"), (3600, 60, "minute"), (86400, 3600, "hour"), (86400 * 45, 86400, "day"))
-_SIGNS = {"EUR": "€", "USD": "$", "GBP": "£", "JPY": "¥"}
 _AXES = ("width", "depth", "height", "diameter")
 _UNITS = {"in": "″", "ft": "′"}
 _BROWSERS = {
@@ -113,15 +115,17 @@ def moment(value: str | datetime) -> datetime:
 
 
 def when(value: str | datetime | None) -> Markup:
-    """Write a moment as people say it, with the exact one in the element; a dash for none."""
+    """Write a moment as the time since or until then, with the exact one in the element; a dash for none."""
     if value is None:
         return Markup('<span class="soft">–</span>')
     at = moment(value)
-    seconds = int((CLOCK.now() - at).total_seconds())
-    text, away = "just now" if abs(seconds) < 5 else at.strftime("%-d %b %Y"), abs(seconds)
-    if found := next(((unit, name) for below, unit, name in _SPANS if 5 <= away < below), None):
-        span_of = plural(away // found[0], found[1])
-        text = f"in {span_of}" if seconds < 0 else f"{span_of} ago"
+    away = at - CLOCK.now()
+    if abs(away) < timedelta(seconds=5):
+        text = gettext("just now")
+    elif abs(away) < timedelta(days=45):
+        text = format_timedelta(away, threshold=1, add_direction=True, locale=current_locale())
+    else:
+        text = day(at)
     return Markup('<time datetime="{}" title="{} UTC">{}</time>').format(
         at.isoformat(timespec="milliseconds"), clock(at), text
     )
@@ -134,40 +138,42 @@ def clock(value: str | datetime | None) -> str:
 
 def day(value: str | datetime) -> str:
     """Write the date alone."""
-    return moment(value).strftime("%-d %b %Y")
+    return format_date(moment(value), locale=current_locale())
 
 
 def date(value: dt.date | str) -> str:
-    """Write a calendar date: `3 Nov`."""
-    return (dt.date.fromisoformat(value) if isinstance(value, str) else value).strftime("%-d %b")
+    """Write a calendar date without its year: `Nov 3`."""
+    at = dt.date.fromisoformat(value) if isinstance(value, str) else value
+    return format_skeleton("MMMd", at, locale=current_locale())
 
 
 def number(value: float | Decimal | None) -> str:
-    """Write a number with thin gaps between thousands; a dash for none."""
-    if value is None:
-        return "–"
-    return f"{int(value) if value == int(value) else value:,}".replace(",", "\u202f")
+    """Write a number; a dash for none."""
+    return "–" if value is None else format_decimal(value, locale=current_locale(), decimal_quantization=False)
 
 
 def money(value: Mapping[str, Any] | None) -> str:
     """Write an amount in minor units with its currency; a dash for none."""
     if not value:
         return "–"
-    code = str(value["currency"]).upper()
-    places = EXPONENTS.get(code.lower(), 2)
-    text = f"{Decimal(value['amount']).scaleb(-places):,.{places}f}".replace(",", "\u202f")
-    return f"{_SIGNS[code]}{text}" if code in _SIGNS else f"{text} {code}"
+    code = str(value["currency"])
+    places = EXPONENTS.get(code.lower(), 2)  # those of ISO 4217; the locale data have fewer for some currencies
+    pattern = current_locale().currency_formats["standard"].pattern.replace(".00", f".{'0' * places}" if places else "")
+    amount = Decimal(value["amount"]).scaleb(-places)
+    return format_currency(amount, code.upper(), pattern, current_locale(), currency_digits=False)
 
 
 def size(value: int | None) -> str:
-    """Write a number of bytes."""
+    """Write a number of bytes, to three digits."""
     if value is None:
         return "–"
-    amount, units = float(value), iter(("bytes", "KB", "MB", "GB", "TB"))
+    amount, units = float(value), iter(("byte", "kilobyte", "megabyte", "gigabyte", "terabyte"))
     unit = next(units)
-    while amount >= 1000 and unit != "TB":
+    while amount >= 1000 and unit != "terabyte":
         amount, unit = amount / 1000, next(units)
-    return f"{value} bytes" if unit == "bytes" else f"{amount:.3g} {unit}"
+    if unit == "byte":
+        return format_unit(value, "digital-byte", "long", locale=current_locale())
+    return format_unit(float(f"{amount:.3g}"), f"digital-{unit}", "short", locale=current_locale())
 
 
 def span(seconds: float | None) -> str:
@@ -175,24 +181,29 @@ def span(seconds: float | None) -> str:
     if seconds is None:
         return "–"
     if seconds < 1:
-        return f"{round(seconds * 1000)} ms"
+        return _duration(round(seconds * 1000), "millisecond")
     rest, parts = round(seconds), list[tuple[int, str]]()
-    for unit, name in ((86400, "d"), (3600, "h"), (60, "min"), (1, "s")):
+    for unit, name in ((86400, "day"), (3600, "hour"), (60, "minute"), (1, "second")):
         count, rest = divmod(rest, unit)
         if count or parts:
             parts.append((count, name))
-    return " ".join(f"{count} {name}" for count, name in parts[:2] if count)
+    return " ".join(_duration(count, name) for count, name in parts[:2] if count)
+
+
+def _duration(count: int, unit: str) -> str:
+    return format_unit(count, f"duration-{unit}", "short", locale=current_locale())
 
 
 def words(value: str | None) -> str:
     """Write a value of an enumeration as words: `out_of_stock` is `Out of stock`."""
     text = (value or "–").replace("_", " ").replace(".", " ")
-    return text[:1].upper() + text[1:]
+    return gettext(text[:1].upper() + text[1:])
 
 
 def label(value: str | None, kind: str) -> str:
     """Write a value of an enumeration as labels.toml has it, else as words."""
-    return LABELS[kind].get(value or "") or words(value)
+    found = LABELS[kind].get(value or "")
+    return gettext(found) if found else words(value)
 
 
 def plural(count: int, one: str, many: str | None = None) -> str:
@@ -273,13 +284,16 @@ def environment() -> Environment:
         lstrip_blocks=True,
         auto_reload=False,
         cache_size=-1,
+        extensions=["jinja2.ext.i18n"],
     )
+    made.install_gettext_callables(gettext, ngettext, newstyle=True)  # type: ignore[attr-defined]  # of the extension
     made.filters.update(FILTERS)
     made.globals |= {
         "static": static_files().address,
         "labels": LABELS,
         "number": number,
         "size": size,
+        "language": lambda: current_locale().language,
     }
     # As globals, for a block that is rendered alone runs no import of its template.
     macros = vars(made.get_template("macros.html").module)

@@ -1,0 +1,41 @@
+"""The console's message catalogues: complete, current, with the placeholders of the English texts."""
+
+from pathlib import Path
+
+import pytest
+from babel.messages.catalog import Catalog
+from babel.messages.frontend import CommandLineInterface
+from babel.messages.pofile import read_po
+
+from entrypoints.console.translation import FOLDER, LANGUAGES
+
+
+def read(path: Path, locale: str | None = None) -> Catalog:
+    with path.open("rb") as file:
+        return read_po(file, locale=locale)
+
+
+@pytest.fixture(scope="module")
+def template(tmp_path_factory: pytest.TempPathFactory) -> Catalog:
+    """The messages of templates, code and labels."""
+    path = tmp_path_factory.mktemp("messages") / "messages.pot"
+    CommandLineInterface().run(
+        ["pybabel", "-q", "extract", "-F", "pyproject.toml", "-o", str(path), "entrypoints/console"]
+    )
+    return read(path)
+
+
+def test_messages_are_extracted(template: Catalog) -> None:
+    """Templates, code and labels each have messages."""
+    assert {"just now", "Every hour"} <= {str(message.id) for message in template}
+
+
+@pytest.mark.parametrize("language", sorted(set(LANGUAGES) - {"en"}))
+def test_every_message_is_translated(template: Catalog, language: str) -> None:
+    catalogue = read(FOLDER / language / "LC_MESSAGES" / "messages.po", language)
+    found = {message.id: message for message in catalogue if message.id}
+    assert not {message.id for message in template if message.id} ^ found.keys(), "run `make translations`"
+    for message in found.values():
+        forms = message.string if isinstance(message.string, tuple | list) else [message.string]
+        assert all(forms) and not message.fuzzy, message.id
+        assert not list(message.check(catalogue)), message.id
