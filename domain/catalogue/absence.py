@@ -20,7 +20,7 @@ class Absence(NamedTuple):
 
 
 def next_status(absence: Absence, now: datetime) -> ProductStatus | None:
-    """The status that is due by now; None while nothing is."""
+    """Return the status that an absent product must change to, or None."""
     age = now - absence.since
     if absence.status == ProductStatus.ACTIVE and age >= PROBABLY_DISCONTINUED_AFTER:
         return ProductStatus.PROBABLY_DISCONTINUED

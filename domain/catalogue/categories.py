@@ -51,18 +51,18 @@ def everything() -> dict[str, Category]:
 
 
 def above(id: str | None) -> tuple[str, ...]:
-    """The category and all above it; empty for none or an unknown one."""
+    """Return the IDs of a category and its ancestors, from the top; empty for None or an unknown ID."""
     category = everything().get(id) if id else None
     return (*category.ancestors, category.id) if category else ()
 
 
 @cache
 def by_google(number: int) -> str | None:
-    """The category that means the same as a Google product category."""
+    """Return the ID of the category that corresponds to a Google product category, or None."""
     return next((entry.id for entry in everything().values() if entry.google == number), None)
 
 
 @cache
 def by_slug(slug: str) -> str | None:
-    """The category of that slug."""
+    """Return the ID of the category with the slug, or None."""
     return next((entry.id for entry in everything().values() if entry.slug == slug), None)

@@ -56,7 +56,7 @@ class CategoryRules:
 
 
 def audited(before: CategoryRules, after: CategoryRules) -> Change:
-    """The audit entry of changed rules: those alone that differ."""
+    """Return the audited change of two sets of rules, limited to the rules that differ."""
     old, new = set(before.rules), set(after.rules)
     return Change("category_rules", after.id, "update", _told(old - new), _told(new - old))
 
@@ -74,11 +74,11 @@ class Filing:
         self._deepest: Final = max(map(len, self._categories), default=0)
 
     def own(self, path: CategoryPath) -> str | None:
-        """The category of the path's own rule."""
+        """Return the category of the rule for exactly this path, or None."""
         return self._categories.get(path)
 
     def inherited(self, path: CategoryPath) -> str | None:
-        """The category of the nearest rule above the path."""
+        """Return the category of the nearest rule for a shorter path, or None."""
         return self._nearest(path, min(len(path) - 1, self._deepest))
 
     def category(self, path: Sequence[str], stated: str | None) -> str | None:
@@ -94,7 +94,7 @@ class Filing:
         return stated
 
     def refiled(self, data: Mapping[str, Any], stated: str | None) -> dict[str, Any]:
-        """A stored product's data, filed anew; `stated` is the category that the source states."""
+        """Return the data of a stored product with its category recomputed; `stated` is the category that the source states."""
         found = {name: value for name, value in data.items() if name != "category"}
         category = self.category(found.get("category_path", ()), stated)
         return found | ({"category": category} if category else {})

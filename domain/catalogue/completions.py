@@ -24,12 +24,12 @@ class Completions:
 
 
 def last_word(q: str) -> str:
-    """The word that is being typed; empty when the query ends behind one."""
+    """Return the word that is being typed; empty if the query ends with a space."""
     words = search.split(q)
     return words[-1] if words and q and not q[-1].isspace() else ""
 
 
 def grown(q: str, completions: Completions) -> list[str]:
-    """The queries with their last word whole."""
+    """Return the query once per completion, with its last word completed."""
     others = search.split(q)[:-1]
     return [" ".join([*others, word]) for word in completions.words]

@@ -33,7 +33,7 @@ def created(data: Mapping[str, Any], prefix: str = "data.") -> list[Changed]:
 
 
 def changed(old: Mapping[str, Any], new: Mapping[str, Any], prefix: str = "data.") -> list[Changed]:
-    """The fields that differ, in name order."""
+    """Return the fields that differ, ordered by name."""
     if old == new:
         return []
     changes: list[Changed] = []
@@ -49,7 +49,7 @@ def changed(old: Mapping[str, Any], new: Mapping[str, Any], prefix: str = "data.
 
 
 def facets(changes: list[Changed]) -> list[str]:
-    """The facets of an offer's changes: price, stock, availability, in that order."""
+    """Return the facets that the changes of an offer affect: price, stock, availability, in this order."""
     paths = {change[0] for change in changes}
     return [facet for facet, fields in _FACETS.items() if not paths.isdisjoint(fields)]
 
@@ -114,7 +114,7 @@ def currency_conflict(location: str, currency: str, dropped: Sequence[str]) -> s
 
 
 def checked(old: Mapping[str, Any], stated: Mapping[str, Any]) -> dict[str, Any]:
-    """An offer's facts after its source was asked for its stock alone: what can be had is as stated, all else stays."""
+    """Return the data of an offer after a stock check: stock and availability as stated, everything else unchanged."""
     data = without_stock_figures(old) | {name: stated[name] for name in CHECKED if name in stated}
     data.setdefault("availability", Availability.UNKNOWN)
     return data
@@ -126,6 +126,6 @@ def without_stock_figures(held: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def withdrawn(old: Mapping[str, Any]) -> dict[str, Any]:
-    """The facts of an offer that nobody states any more: the last prices, and nothing to be had."""
+    """Return the data of a withdrawn offer: the last prices, quantity 0 and out of stock."""
     data = {name: value for name, value in old.items() if name != "incoming"}
     return data | {"quantity": 0, "availability": Availability.OUT_OF_STOCK}

@@ -26,7 +26,7 @@ class FilterCounts:
 
 
 def most(counted: Mapping[str, int]) -> tuple[tuple[str, int], ...]:
-    """The values of most products, at most MOST, in an order that every store gives alike."""
+    """Return the MOST most frequent values with their counts, in an order that all stores share."""
     return tuple(sorted(counted.items(), key=lambda entry: (-entry[1], entry[0]))[:MOST])
 
 

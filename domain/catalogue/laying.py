@@ -40,7 +40,7 @@ class Laid:
                 self.parts[root].append(id)
 
     def survivor(self, product: str) -> str | None:
-        """What the product is shown as, if it is not shown itself."""
+        """Return the product that this product is merged into, or None if it is shown itself."""
         root = root_of(self.merged, product)
         return root if root != product else None
 
@@ -83,7 +83,12 @@ class Laying:
             self._versions |= {variant.id: variant.version for variant in product.variants}
 
     def laid(self, fresh: Iterable[str] = ()) -> Laid:
-        """What is to be stored; the events gather in `events`. `fresh` are products and variants that have just been made."""
+        """Return the merged view to store, and collect its events in `events`.
+
+        Args:
+            fresh: IDs of products and variants that were created in this transaction.
+
+        """
         new = frozenset(fresh)
         self._tell_products(new)
         self._tell_variants(new)
@@ -166,9 +171,15 @@ class Laying:
 
 
 def told_of_run(events: Sequence[Event], laying: Laying, tied: frozenset[str]) -> Iterator[Event]:
-    """A run's own events, as readers see them where products are tied: `tied` are these and their variants.
+    """Yield the events of a run as readers see them where products are merged.
 
-    What is changed there is told by `laying` instead; what is new, and every offer, is told where it is shown.
+    Changes of merged products are reported by `laying` instead. New objects and offers are reported where they are shown.
+
+    Args:
+        events: The run's own events.
+        laying: The merged view after the run.
+        tied: The IDs of the merged products and of their variants.
+
     """
     for event in events:
         if event.product not in tied or event.type == "product.created":

@@ -51,7 +51,7 @@ class Origin(NamedTuple):
 
 
 def root_of(merged: Mapping[str, str], id: str) -> str:
-    """What something is shown as, if `merged` leads from what was merged to what it was merged into."""
+    """Return the ID under which a product or variant is shown; `merged` maps merged IDs to their survivors."""
     while id in merged:
         id = merged[id]
     return id
@@ -69,25 +69,25 @@ class TiedProducts:
     words: Mapping[str, Precedence] = field(default_factory=dict)
 
     def root(self, id: str) -> str:
-        """What a product or variant is shown as."""
+        """Return the ID under which a product or variant is shown."""
         return root_of(self.merged, id)
 
     def only(self, products: Iterable[str]) -> "TiedProducts":
-        """Some of the products, with the merges among them: whole families."""
+        """Return a cluster of some of the products, which must be whole families, with their merges."""
         chosen = {id: self.products[id] for id in products}
         held = {*chosen, *(variant.id for product in chosen.values() for variant in product.variants)}
         return TiedProducts(chosen, {id: into for id, into in self.merged.items() if id in held}, self.words)
 
     def roots(self) -> dict[str, str]:
-        """What products are shown as, where that is something else."""
+        """Return the survivors of the products that are merged into others, by product ID."""
         return {id: root for id in self.products if (root := self.root(id)) != id}
 
     def owners(self) -> dict[str, str]:
-        """The product of each variant, as its source has it."""
+        """Return the product ID of each variant as its source states it."""
         return {variant.id: product.id for product in self.products.values() for variant in product.variants}
 
     def families(self) -> dict[str, str]:
-        """The family of each product that merges tie to another: the smallest id in it. Others are not named."""
+        """Return the family of each merged product by product ID; a family is named by its smallest ID."""
         found = Families(self)
         tops = {id: found.top(id) for id in self.products}
         return {id: top for id, top in tops.items() if found.extents[top].products > 1}
@@ -123,14 +123,14 @@ class Families:
             self.join(owners.get(one, one), owners.get(other, other))
 
     def top(self, id: str) -> str:
-        """The name of a product's family."""
+        """Return the name of the product's family."""
         while (above := self._parents[id]) != id:
             self._parents[id] = self._parents[above]
             id = above
         return id
 
     def together(self, one: str, other: str) -> Extent:
-        """What the families of two products come to as one."""
+        """Return the combined extent of the families of two products."""
         extents = [self.extents[top] for top in {self.top(one), self.top(other)}]
         return Extent(sum(one.products for one in extents), sum(one.variants for one in extents))
 
@@ -158,7 +158,7 @@ class Shown:
 
 
 def shown(tied: TiedProducts) -> Shown:
-    """What readers see of these products."""
+    """Compute the products that readers see."""
     answer = Shown()
     owners = tied.owners()
     for id in owners:
@@ -181,7 +181,7 @@ def shown(tied: TiedProducts) -> Shown:
 
 
 def _shown_variants(tied: TiedProducts, answer: Shown) -> dict[str, list[Variant]]:
-    """The variants that are shown, by the product that they are shown in."""
+    """Return the visible variants by the ID of the product that shows them."""
     stated = {variant.id: variant for product in tied.products.values() for variant in product.variants}
     made: dict[str, list[Variant]] = defaultdict(list)
     for root, members in tied.members(stated).items():
@@ -204,14 +204,14 @@ def _shown_variants(tied: TiedProducts, answer: Shown) -> dict[str, list[Variant
 
 
 def _placed(offer: Offer, variant: str, product: str) -> Offer:
-    """The offer where it is shown, which mostly is where its source has it."""
+    """Return the offer with the variant and product that show it."""
     if offer.variant == variant and offer.product == product:
         return offer
     return replace(offer, variant=variant, product=product)
 
 
 def _ranked(tied: TiedProducts, things: Sequence[Any]) -> list[Any]:
-    """The most telling first: by how far their sources' words go, then by who stated it last."""
+    """Return the items by source priority, then by the time of their latest statement, newest first."""
     if len(things) == 1:
         return [*things]
     return sorted(
@@ -221,7 +221,7 @@ def _ranked(tied: TiedProducts, things: Sequence[Any]) -> list[Any]:
 
 
 def _overlaid(tied: TiedProducts, ranked: Sequence[Any], root: Any) -> tuple[Mapping[str, Any], dict[str, Origin]]:
-    """The data of what is shown, field by field, and where each field comes from."""
+    """Return the merged data of ranked items field by field, and the origin of each field."""
     if len(ranked) == 1:
         return root.data, {}
     data: dict[str, Any] = {}
@@ -239,7 +239,7 @@ def _overlaid(tied: TiedProducts, ranked: Sequence[Any], root: Any) -> tuple[Map
 
 
 def _status(things: Sequence[Any]) -> ProductStatus:
-    """The best of them: what one source still lists can be had. One that nobody knows counts as the last."""
+    """Return the best status: an item that one source still lists is available. Unknown statuses rank last."""
     best: ProductStatus = min((one.status for one in things), key=lambda status: _PLACES.get(status, len(_PLACES)))
     return best
 

@@ -20,7 +20,7 @@ class CatalogueReads(Protocol):
     """What the API reads. Lists run from newest to oldest by id."""
 
     async def products(self, filter: ProductFilter, page_request: PageRequest) -> Page[Document]:
-        """A page of the products that the tenant sees."""
+        """Return a page of the products that the tenant can read."""
         ...
 
     def lines(self, updated_since: datetime | None = None) -> AsyncGenerator[Lines, None]:
@@ -35,15 +35,15 @@ class CatalogueReads(Protocol):
         ...
 
     async def filter_counts(self, filter: ProductFilter) -> FilterCounts:
-        """What the newest of the products that `products` would list could be narrowed to, and to how many."""
+        """Return the values, with counts, by which the newest products of the list can be filtered."""
         ...
 
     async def completions(self, word: str, code: str) -> Completions:
-        """What the catalogue has that begins with that folded word, and with that code (domain.catalogue.search); nothing for empty ones."""
+        """Return completions for a folded word and a code (domain.catalogue.search); none for empty ones."""
         ...
 
     async def offers(self, filter: OfferFilter, page_request: PageRequest) -> Page[OfferLine]:
-        """A page of offers."""
+        """Return a page of offers."""
         ...
 
 
@@ -73,7 +73,7 @@ class CatalogueStore(CatalogueReads, Protocol):
         ...
 
     async def items(self, variant: str) -> Sequence[SourceItem]:
-        """The same of the variant and of all that are merged into it; nothing for an unknown one."""
+        """Return the source items of a variant and of all variants merged into it; empty for an unknown variant."""
         ...
 
     async def save(self, key_range: KeyRange, batch: Batch, now: datetime) -> None:
@@ -100,7 +100,7 @@ class CatalogueStore(CatalogueReads, Protocol):
         ...
 
     async def tied_of(self, source: str, after: str, limit: int) -> Sequence[str]:
-        """The source's products that merges tie to others: at most so many, by id, those behind the id `after`."""
+        """Return up to `limit` IDs of the source's merged products, ordered, after the ID `after`."""
         ...
 
     async def lay(self, laid: Laid, now: datetime) -> None:
@@ -108,7 +108,7 @@ class CatalogueStore(CatalogueReads, Protocol):
         ...
 
     async def homes(self, variants: Sequence[str]) -> Mapping[str, tuple[str, str]]:
-        """The product and the source of each variant, as its source has it; unknown variants are left out."""
+        """Return the product and source of each variant as its source states it; unknown variants are left out."""
         ...
 
     async def stated_offers(self, source: str, stream: Stream) -> int:
@@ -116,7 +116,7 @@ class CatalogueStore(CatalogueReads, Protocol):
         ...
 
     async def stated_of(self, source: str, stream: Stream, keys: Sequence[str]) -> frozenset[tuple[str, str]]:
-        """The (variant key, location) of every offer that the stream states under these fingerprints' keys.
+        """Return the (variant key, location) of every offer that the stream states for the fingerprints' keys.
 
         In the stock stream, where a key finds its variant by key or SKU, it stands for the variant's.
         """
@@ -127,7 +127,14 @@ class CatalogueStore(CatalogueReads, Protocol):
         ...
 
     async def category_paths(self, source: str, limit: int, chars: int) -> CategoryPaths:
-        """The category paths of the source's products: at most `limit`, those of most products, of `chars` characters of JSON."""
+        """Return the most frequent category paths of the source's products.
+
+        Args:
+            source: The ID of the source.
+            limit: The maximum number of paths.
+            chars: The maximum size of all paths as JSON, in characters.
+
+        """
         ...
 
     async def filings(self, source: str, after: str, limit: int) -> Sequence[Filed]:
@@ -139,17 +146,17 @@ class Rendering(Protocol):
     """JSON of the catalogue, as every reader gets it."""
 
     def pack(self, data: Mapping[str, Any]) -> Any:
-        """The data encoded once; a packed value stands wherever data is only carried on or answered."""
+        """Encode the data once; packed values can be stored and returned without decoding."""
         ...
 
     def product(self, product: Product, packed: Mapping[str, Any]) -> bytes:
-        """The product's document; `packed` holds data that is packed already, by the id of its product or variant."""
+        """Return the document of a product; `packed` maps IDs of products and variants to packed data."""
         ...
 
     def merged(self, product: Product, laid: Laid) -> bytes:
-        """The document of a product that merges tie to others, with plain data: it tells what is merged into it, and where fields come from."""
+        """Return the document of a merged product, including the merged objects and the origin of each field."""
         ...
 
     def with_images(self, document: bytes, images: Mapping[str, str]) -> bytes:
-        """A product's document with the stored images of its media, by their address, and no others."""
+        """Return the document with the stored images of its media, by their URL, and no others."""
         ...

@@ -84,7 +84,7 @@ class CatalogueReconciler:
                 self._owned[variant.key] = product, variant
 
     def finished(self, absent: list[str]) -> Batch:
-        """The batch once all is applied; `absent` are the keys that the run no longer states."""
+        """Return the batch after all statements; `absent` are the product keys that the run no longer states."""
         batch = self.batch
         batch.absent = absent
         written = {product.id for product in (*batch.new_products, *batch.changed_products)}
@@ -94,7 +94,7 @@ class CatalogueReconciler:
         return batch
 
     def product(self, statement: ProductStatement) -> Product:
-        """The catalogue stream states a product: it is made, or brought to what the source says now.
+        """Create or update a product from a statement of the catalogue stream.
 
         A statement that does not name its product belongs to the one that has its variant, unless their titles differ.
         """
@@ -158,7 +158,7 @@ class CatalogueReconciler:
             self.status(product, wanted)
 
     def held(self, key: str, product: str) -> Variant | None:
-        """What is stored as the variant of that key for the product of that key: kept apart, its own, or to be moved to it."""
+        """Return the stored variant that the key refers to for the product: kept apart, its own, or to be moved to it; else None."""
         for own in (f"{key} / {product}", key):
             owner, variant = self._owned.get(own, (None, None))
             if owner is not None and (owner.key == product or (own == key and not self.present(owner.key))):
@@ -166,7 +166,7 @@ class CatalogueReconciler:
         return None
 
     def _keep_apart(self, product: Product, stated: VariantStatement) -> None:
-        """An item that another product of the feed states as well becomes one of its own, under a longer key."""
+        """Give a variant that several products of the feed state a separate, longer key."""
         owner, variant = self._owned.get(stated.key, (product, None))
         if owner is product or variant is None or not self.present(owner.key):
             return
@@ -176,7 +176,7 @@ class CatalogueReconciler:
             stated.key = f"{stated.key} / {product.key}"
 
     def stock(self, product: Product, statement: VariantStatement) -> None:
-        """The stock stream states offers of a variant that the catalogue knows.
+        """Apply the offers that the stock stream states for a known variant.
 
         A complete sheet that has lost a location withdraws what it stated there. A single blank or unreadable cell of a
         location it still has says nothing.
@@ -188,7 +188,7 @@ class CatalogueReconciler:
             self.withdraw(product, [offer for offer in variant.offers if offer.location not in places])
 
     def check(self, product: Product, offer: Offer, stated: Mapping[str, Any]) -> None:
-        """The source was asked for this offer's stock alone. No stream states it by that: complete runs withdraw as before."""
+        """Apply the stock of one offer from a stock check. Streams do not count as stating it: complete runs withdraw as before."""
         data = differences.checked(offer.data, stated)
         self._bound_arrivals(product, offer, data)
         if changes := differences.changed(offer.data, data, ""):
@@ -196,7 +196,7 @@ class CatalogueReconciler:
             self._offer_changed(product, offer, changes, differences.facets(changes))
 
     def withdraw(self, product: Product, offers: Iterable[Offer]) -> None:
-        """A complete run no longer states these offers; one that no stream states is withdrawn."""
+        """Clear the stream's statement of offers, and withdraw offers that no stream states."""
         bit = STREAM_BITS[self.stream]
         for offer in offers:
             if offer.source != self.source.id or not offer.stated & bit:
@@ -214,7 +214,7 @@ class CatalogueReconciler:
             self.counts["withdrawn"] = self.counts.get("withdrawn", 0) + 1
 
     def _stated_by_another(self, product: Product, offer: Offer) -> None:
-        """The other stream still states the offer: a price stays as last stated, stock that nobody states is unknown."""
+        """Keep an offer that the other stream states: prices stay as last stated, stock becomes unknown."""
         old = offer.data
         if self.stream == Stream.STOCK:
             offer.data = differences.without_stock_figures(old) | {"availability": Availability.UNKNOWN}
@@ -224,7 +224,7 @@ class CatalogueReconciler:
             self._keep_offer(product, offer)
 
     def absent(self, product: Product) -> None:
-        """A complete run no longer lists the product; one that names no products may list some of its variants."""
+        """Handle a product that a complete run does not list; its variants may be listed if the feed has no product keys."""
         for variant in product.variants:
             if not self.names_products and variant.key != product.key and self.present(variant.key):
                 self.listed.add(product.key)
@@ -232,7 +232,7 @@ class CatalogueReconciler:
                 self.withdraw(product, variant.offers)
 
     def status(self, product: Product, status: ProductStatus) -> None:
-        """The product's lifecycle moves (the absence ladder, or a flag of the source)."""
+        """Change the lifecycle status of a product, after an absence or a flag of the source."""
         change = FieldChange("status", product.status, status)
         product.status = status
         kind = "product.discontinued" if status == ProductStatus.DISCONTINUED else "product.updated"
@@ -301,7 +301,7 @@ class CatalogueReconciler:
         return offers if self.replaces_data else at_locations(offers, live)
 
     def _stated_variant(self, product: Product, stated: VariantStatement) -> Variant | None:
-        """The variant, made or brought to what is stated; None when the product has no room for it."""
+        """Return the created or updated variant, or None if the product has reached its limit."""
         if stated.key not in self._owned:
             return self._new_variant(product, stated) if self._room.variant(product, stated.data) else None
         owner, variant = self._owned[stated.key]
@@ -367,7 +367,7 @@ class CatalogueReconciler:
         self._record("variants_changed", "variant.updated", product, variant, changes)
 
     def _move(self, variant: Variant, owner: Product, product: Product) -> None:
-        """The source files an item it had under one product under another now; its offers go with it."""
+        """Move a variant with its offers to the product under which the source lists it now."""
         self.moved_from.add(owner.key)
         owner.variants.remove(variant)
         product.variants.append(variant)

@@ -22,23 +22,23 @@ _BETWEEN_DIGITS = re.compile(r"[\s-]")
 
 
 def fold(text: str) -> str:
-    """The text without case and accents, its spaces collapsed: `Café  Öst` is `cafe ost`."""
+    """Return the text without case and accents, and with single spaces: `Café  Öst` becomes `cafe ost`."""
     decomposed = unicodedata.normalize("NFKD", unicodedata.normalize("NFKD", text).casefold())
     return " ".join("".join(char for char in decomposed if not unicodedata.combining(char)).split())
 
 
 def split(text: str) -> list[str]:
-    """The folded words of a text in their order; anything but letters and digits divides."""
+    """Return the folded words of a text in order; all characters except letters and digits separate words."""
     return _WORD.findall(fold(text))
 
 
 def words(title: str | None, brand: str | None) -> set[str]:
-    """The folded words of a product's title and brand."""
+    """Return the folded words of a product's title and brand."""
     return {*split(title or ""), *split(brand or "")}
 
 
 def code(text: str) -> str:
-    """A SKU or MPN without case and punctuation: `AB-12/c` is `ab12c`; empty when nothing is left."""
+    """Return a SKU or MPN without case and punctuation: `AB-12/c` becomes `ab12c`; may be empty."""
     return "".join(split(text))
 
 
@@ -48,23 +48,23 @@ def exact_codes(codes: Iterable[str]) -> dict[str, str]:
 
 
 def gtin_key(text: str | None) -> str | None:
-    """A GTIN as it is compared: its digits without leading zeros, which its forms of 8, 12, 13 and 14 digits differ by."""
+    """Return a GTIN in the form in which it is compared: digits without leading zeros, equal for its forms of 8, 12, 13 and 14 digits."""
     digits = _BETWEEN_DIGITS.sub("", text or "")
     return (digits.lstrip("0") or None) if digits.isascii() and digits.isdigit() else None
 
 
 def gtin_keys(gtins: Iterable[str]) -> list[str]:
-    """The keys of those texts that could be GTINs, each once."""
+    """Return the distinct comparison keys of all texts that can be GTINs."""
     return list(dict.fromkeys(key for text in gtins if (key := gtin_key(text))))
 
 
 def brand_key(text: str) -> str:
-    """A brand without case and spacing, which the brand filter ignores: `West  Elm` is `westelm`."""
+    """Return a brand without case and spaces, which the brand filter ignores: `West  Elm` becomes `westelm`."""
     return fold(text).replace(" ", "")
 
 
 def query_words(q: str) -> list[str]:
-    """The words of a query that count, at most QUERY_WORDS, each once."""
+    """Return the distinct significant words of a query, at most QUERY_WORDS."""
     return list(dict.fromkeys(split(q)))[:QUERY_WORDS]
 
 
@@ -99,7 +99,7 @@ def path_term(source: str, path: Iterable[str]) -> str:
 
 
 def availabilities(product: Product) -> frozenset[str]:
-    """The availability of every offer of the product."""
+    """Return the availabilities of all offers of the product."""
     return frozenset(
         offer.data.get("availability", Availability.UNKNOWN) for variant in product.variants for offer in variant.offers
     )

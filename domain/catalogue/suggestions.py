@@ -38,7 +38,7 @@ class Learned:
                 self._found.setdefault(self._key(rule.path), Counter())[rule.category] += 1
 
     def category(self, path: CategoryPath) -> str | None:
-        """The category that most sources have at the path; None where as many have another."""
+        """Return the category that most sources assign to the path, or None for a tie."""
         if not self._found:
             return None
         found = self._found.get(self._key(path), Counter()).most_common(2)
@@ -49,7 +49,7 @@ class Learned:
 
 
 def suggest(path: Sequence[str], words: Callable[[str], Phrase] | None = None) -> str | None:
-    """The category whose name the path's last level is, in the light of those above.
+    """Return the category that a path's last level names in the context of the levels above, or None.
 
     Every word of the path must be known, and each of the last level explained by a name found in it. Where it names
     several things, it is the nearest category above them all. `words` is `words_of`, or what remembers its results
@@ -68,7 +68,7 @@ def suggest(path: Sequence[str], words: Callable[[str], Phrase] | None = None) -
 
 
 def words_of(text: str) -> Phrase:
-    """The words of a name in their order, folded, each in one form for singular and plural."""
+    """Return the folded words of a name in order, in one form for singular and plural."""
     words = split(_SIGNS.sub(" and ", text))
     return tuple(_singular(word) for word in words if not word.isdecimal())
 
@@ -86,7 +86,7 @@ def _singular(word: str) -> str:
 
 
 def _joined(above: Sequence[str], level: Phrase) -> list[Category]:
-    """What the parts of a level mean, such as `Accent & Arm Chairs`; nothing when one of them means nothing."""
+    """Return the categories of the parts of a level, such as `Accent & Arm Chairs`; empty if a part is unknown."""
     parts: list[list[str]] = [[]]
     for word in level:
         parts.append([]) if word in _JOINING else parts[-1].append(word)
@@ -100,7 +100,7 @@ def _joined(above: Sequence[str], level: Phrase) -> list[Category]:
 
 
 def _meant(above: Sequence[str], part: Sequence[str]) -> list[Category]:
-    """The categories whose names the part's words make, their first words perhaps standing above it."""
+    """Return the categories whose names consist of the part's words, possibly preceded by words of the levels above."""
     known, words = _vocabulary(), (*above, *part)
     possible = {
         phrase for word in part for phrase in known.by_last.get(word, ()) if _ends_in(phrase, words, len(above))
@@ -123,7 +123,7 @@ def _ends_in(phrase: Phrase, words: Phrase, start: int) -> bool:
 
 
 def _common(found: Iterable[Category]) -> Category | None:
-    """The category above them all, which may be one of them."""
+    """Return the nearest common ancestor of the categories, which may be one of them, or None."""
     lines = [(*category.ancestors, category.id) for category in found]
     shared = [ids[0] for ids in zip(*lines, strict=False) if len(set(ids)) == 1]
     return categories.everything()[shared[-1]] if shared else None

@@ -20,19 +20,19 @@ class CatalogueService:
     """Reads; writing is what runs do."""
 
     async def list_products(self, tx: Tx, filter: ProductFilter, page_request: PageRequest) -> Page[Document]:
-        """A page of products, newest first. Raises InvalidRequest for a query without a word or with too many."""
+        """Return a page of products, newest first. Raises InvalidRequest for a query without or with too many words."""
         if filter.q is not None:
             refuse_query(filter.q)
         return await tx[CatalogueStore].products(filter, page_request)
 
     async def filter_counts(self, tx: Tx, filter: ProductFilter) -> FilterCounts:
-        """What the list of these products could be narrowed to, counted among the newest. Raises InvalidRequest as the list does."""
+        """Return the counts by which the list can be filtered, over its newest products. Raises InvalidRequest as `list_products` does."""
         if filter.q is not None:
             refuse_query(filter.q)
         return await tx[CatalogueStore].filter_counts(filter)
 
     async def completions(self, tx: Tx, q: str) -> Completions:
-        """What a query that is still being typed may grow into."""
+        """Return the completions of a query that is being typed."""
         code = search.code(q)
         return await tx[CatalogueStore].completions(last_word(q), code if len(code) >= SHORTEST_CODE else "")
 
@@ -41,16 +41,16 @@ class CatalogueService:
         return existing(await tx[CatalogueStore].product(id))
 
     async def list_offers(self, tx: Tx, filter: OfferFilter, page_request: PageRequest) -> Page[OfferLine]:
-        """A page of offers, newest first."""
+        """Return a page of offers, newest first."""
         return await tx[CatalogueStore].offers(filter, page_request)
 
     def categories(self) -> Iterable[Category]:
-        """The whole taxonomy, in the order of the tree."""
+        """Return all categories in the order of the tree."""
         return categories.everything().values()
 
 
 def refuse_query(q: str) -> None:
-    """Raises InvalidRequest for a query that holds no letter or digit, or more than eight words."""
+    """Raise InvalidRequest for a query without a letter or digit, or with more than eight words."""
     words = search.split(q)
     if not words:
         fault = FieldError("query.q", "invalid_value", "Name at least one word, or a SKU or MPN.")

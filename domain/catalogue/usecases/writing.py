@@ -21,7 +21,7 @@ LARGE = 200
 
 
 async def aside(size: int, work: Callable[[], R]) -> R:
-    """What the work comes to; in a thread beside the event loop if it is on so many things."""
+    """Return the result of the work, executed in a thread if it covers many objects."""
     return await asyncio.to_thread(work) if size >= LARGE else work()
 
 
@@ -53,7 +53,7 @@ def _laid(tied: TiedProducts, batch: Batch, cause: Cause, events: Sequence[Event
 
 
 async def _tied(tx: Tx, reconciler: CatalogueReconciler, batch: Batch) -> TiedProducts:
-    """What is touched of products that merges tie together, with those that a variant was moved to or from."""
+    """Return the cluster of touched products, including those that a variant was moved from or to."""
     touched = sorted(batch.touched)
     tied = await tx[CatalogueStore].tied(touched) if touched else TiedProducts()
     if not tied.products:
@@ -89,7 +89,7 @@ def _ids(things: Sequence[Product] | Sequence[Variant]) -> list[str]:
 def _brought(
     product: Product, mine: Product | None, known: Mapping[str, Variant], stated: Mapping[str, datetime]
 ) -> Product:
-    """The product as its source has it now, with versions of what readers see, and data that can be read."""
+    """Return the product as its source states it now, with the versions that readers see and readable data."""
     variants = [_kept(variant, known.get(variant.id), stated) for variant in product.variants]
     if mine is None:
         return replace(product, variants=variants)
