@@ -86,7 +86,7 @@ class StockCheck:
 
 
 def result_of(offer: Offer, run: Run | CheckFailure) -> CheckResult:
-    """What an offer comes to, by the run that asks for it, or by why none does."""
+    """Return the result of an offer, by the run that checks it or by the reason why none does."""
     facts: dict[str, Any] = {
         "source": offer.source,
         "offer": offer.id,
@@ -109,7 +109,7 @@ def _failure(run: Run, offer: Offer) -> CheckFailure | None:
 
 
 def unstated(offers: Iterable[Offer]) -> list[Problem]:
-    """The problems of a run whose answer does not name these offers; each is known by its offer's id."""
+    """Return the problems of a run whose response does not contain these offers, identified by offer ID."""
     return [
         Problem(
             _UNSTATED,

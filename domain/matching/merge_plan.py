@@ -282,10 +282,7 @@ class MergePlan:
         vars(self).pop("_members", None)
 
     def _without(self, merge: Merge, ids: set[str], undoing: Merge) -> None:
-        """A merge of products that rests on variants which are taken apart goes as well, unless other variants hold it.
-
-        Any other that rests on what is taken back stands in its way.
-        """
+        """Undo a product merge that rests on separated variants, unless other variants support it. Raises StillNeeded for any other dependent merge."""
         if merge.kind == MergeKind.VARIANT or (undoing.id in merge.rests_on and undoing.kind == MergeKind.PRODUCT):
             raise StillNeeded(undoing.id, merge.id)
         self._part(merge)

@@ -14,7 +14,7 @@ class MatchBacklog(Protocol):
     """Across tenants: how far matching is behind."""
 
     async def backlog(self) -> Backlog:
-        """What waits to be matched."""
+        """Return the backlog of variants to be matched."""
         ...
 
 
@@ -34,7 +34,7 @@ class MatchIndexStore(Protocol):
         ...
 
     async def stored(self, variants: Sequence[str]) -> Sequence[StoredVariant]:
-        """What the catalogue says of variants, by id; one price of each: the lowest that is asked, else the recommended one."""
+        """Return the stored data of variants, by ID; the price is the lowest price of an offer, else the recommended price."""
         ...
 
     async def of_variants(self, variants: Sequence[str]) -> Sequence[Item]:
@@ -42,11 +42,11 @@ class MatchIndexStore(Protocol):
         ...
 
     async def numbered(self, numbers: Sequence[int]) -> Sequence[Item]:
-        """The items of these numbers, in no particular order."""
+        """Return the items with these numbers, unordered."""
         ...
 
     async def numbers(self, count: int) -> range:
-        """The first numbers that no item has."""
+        """Return a range of numbers that are not in use."""
         ...
 
     async def listed(self, keys: Sequence[str]) -> Mapping[str, Mapping[str, Listed]]:
@@ -70,7 +70,7 @@ class MatchIndexStore(Protocol):
         ...
 
     async def model(self) -> MatchModel | None:
-        """The learnt weights."""
+        """Return the learned weights."""
         ...
 
     async def keep_model(self, model: MatchModel) -> None:
@@ -82,7 +82,7 @@ class PairStore(Store[MatchPair], Protocol):
     """In a tenant's transaction. There is one pair of any two variants."""
 
     async def matching(self, filter: PairFilter, page_request: PageRequest) -> Page[MatchPair]:
-        """A page of the pairs that pass the filter, newest first."""
+        """Return a page of the pairs that match the filter, newest first."""
         ...
 
     async def of_variants(self, variants: Sequence[str], *, lock: bool = False) -> Sequence[MatchPair]:
@@ -102,9 +102,9 @@ class MergeStore(Store[Merge], Protocol):
     """In a tenant's transaction. Something is merged at most once at a time."""
 
     async def matching(self, filter: MergeFilter, page_request: PageRequest) -> Page[Merge]:
-        """A page of the merges that pass the filter, newest first."""
+        """Return a page of the merges that match the filter, newest first."""
         ...
 
     async def applied(self, ids: Sequence[str]) -> Sequence[Merge]:
-        """The applied merges by which any of these products or variants is merged into another, by id."""
+        """Return the applied merges that merge any of these products or variants into another, by ID."""
         ...

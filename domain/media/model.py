@@ -76,12 +76,12 @@ class NamedMedia:
     items: tuple[tuple[str, str | None], ...]
 
     def pictures(self) -> frozenset[str]:
-        """The addresses that may lead to an image."""
+        """Return the URLs that may lead to an image."""
         return frozenset(url for url, role in self.items if role not in _NO_PICTURES and host_of(url) is not None)
 
 
 def host_of(url: str) -> str | None:
-    """The host that serves an http or https address, in lower case and with its port; None for any other."""
+    """Return the host of an HTTP URL with its port, in lower case; None for any other URL."""
     try:
         parts = urlsplit(url)
         host, port = parts.hostname, parts.port
@@ -93,18 +93,18 @@ def host_of(url: str) -> str | None:
 
 
 def origin_of(url: str) -> str:
-    """What all addresses of one server begin with: scheme, host and port as written, in lower case (`https://img.example/`)."""
+    """Return scheme, host and port of a URL as written, in lower case (`https://img.example/`)."""
     parts = urlsplit(url)
     return f"{parts.scheme}://{parts.netloc}/".lower()
 
 
 def address_of(url: str) -> str:
-    """What an address is known under: a digest, for addresses are longer than keys may be."""
+    """Return the digest that identifies a URL, because URLs can be longer than keys."""
     return blake2b(url.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
 
 
 def addresses_of(urls: Iterable[str], run: str) -> list[Address]:
-    """The addresses, each once, in the order in which they are locked."""
+    """Return the distinct addresses of the URLs, in locking order."""
     found = (Address(address_of(url), url, host, run) for url in set(urls) if (host := host_of(url)) is not None)
     return sorted(found, key=lambda one: one.address)
 
@@ -119,7 +119,7 @@ DELAYS = tuple(wait for tries in range(1, TRIES) if (wait := delay(tries)))
 
 
 def format_of(head: bytes) -> str | None:
-    """The format that a file's first HEAD_BYTES prove, as decoders call it; None for anything but the formats taken."""
+    """Return the image format that the first HEAD_BYTES of a file prove, by its name in decoders; None for unsupported formats."""
     if head[:4] == b"RIFF" and head[8:12] == b"WEBP":
         return "WEBP"
     return next((name for magic, name in _HEADS if head.startswith(magic)), None)

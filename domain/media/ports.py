@@ -13,11 +13,11 @@ class MediaStore(Protocol):
     """In a tenant's transaction."""
 
     async def image(self, id: str) -> Image | None:
-        """A stored image that a product names."""
+        """Return a stored image that a product names."""
         ...
 
     async def named(self, source: str, since: datetime, before: str | None, limit: int) -> Sequence[NamedMedia]:
-        """What the source's products that changed since then name, the newest first, from behind `before` (None: all)."""
+        """Return the media of the source's products that changed since a time, newest first, starting after `before` (None: from the newest)."""
         ...
 
     async def register(
@@ -39,7 +39,7 @@ class MediaStore(Protocol):
         ...
 
     async def by_content(self, content: str) -> Image | None:
-        """The image of that content, kept from being forgotten until the transaction ends."""
+        """Return the image with this content, locked against deletion until the transaction ends."""
         ...
 
     async def add(self, image: Image) -> bool:
@@ -47,7 +47,7 @@ class MediaStore(Protocol):
         ...
 
     async def found(self, address: Address, image: str) -> Sequence[str]:
-        """The address leads to the image; documents that name it must be made anew. Answers keys of objects to free.
+        """Record that the address leads to the image, and queue the documents that name it; return the keys of objects to free.
 
         Nothing happens when the address was forgotten meanwhile.
         """
@@ -58,11 +58,11 @@ class MediaStore(Protocol):
         ...
 
     async def unchanged(self, address: str) -> None:
-        """The address was looked at, and leads where it led."""
+        """Record that the content of the address has not changed."""
         ...
 
     async def failed(self, address: str, tries: int, failure: str, again: datetime | None) -> None:
-        """The address led nowhere for the `tries`-th time; None: it is given up."""
+        """Record the `tries`-th failure of the address; `again` is the time of the next try, or None to give up."""
         ...
 
     async def origin_failed(
@@ -145,7 +145,7 @@ class ImageFetcher(Protocol):
     """Reaches out to vetted addresses only."""
 
     async def fetch(self, url: str, path: Path, etag: str | None, last_modified: str | None) -> FetchedImage | None:
-        """The image's bytes, in a file at `path`; None when it is what it was. Raises ImageUnreachable, ImageRefused."""
+        """Download an image to `path`; return None if it has not changed. Raises ImageUnreachable, ImageRefused."""
         ...
 
 

@@ -8,7 +8,7 @@ T = TypeVar("T")
 
 
 def cleaned(value: T) -> T:
-    """The value, with every text in it as it can be kept: dataclasses, mappings, lists and tuples are gone through."""
+    """Return the value with every text in it made storable, in dataclasses, mappings, lists and tuples."""
     made: Any = _cleaned(value)
     kept: T = made
     return kept

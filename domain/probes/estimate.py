@@ -76,7 +76,7 @@ class Seen:
 
 
 def judged(found: Seen, *, readable: bool = True) -> Estimate:
-    """The estimate; `readable`: a connector of this service reads the feed.
+    """Return the estimate; `readable` states whether a connector of this service reads the feed.
 
     What is sure to work comes first: a feed that answered outweighs a wall in front of the pages.
     """
@@ -165,7 +165,7 @@ _SIGNING_IN = frozenset(("woocommerce",))
 
 
 def for_feed(feed: PlatformFeed, currency: str | None) -> dict[str, Any]:
-    """The source that reads a platform's own list. The connector is the one that has the platform's name.
+    """Return the proposed source for a platform's product list, read by the connector of that platform.
 
     No other may take its place: a list's numbers mean what the platform says (WooCommerce's prices are minor units).
     """
@@ -174,12 +174,12 @@ def for_feed(feed: PlatformFeed, currency: str | None) -> dict[str, Any]:
 
 
 def for_file(url: str, format: str, currency: str | None = None) -> dict[str, Any]:
-    """The source that reads a file."""
+    """Return the proposed source for a file."""
     return _source(url, _FILES, {"url": url, "format": format}, currency)
 
 
 def for_pages(url: str, currency: str | None) -> dict[str, Any]:
-    """The source that reads what the pages of a site state for machines, all that its sitemaps list."""
+    """Return the proposed source for the structured data on a site's pages, found by its sitemaps."""
     return _source(url, _PAGES, {"url": f"{origin_of(url)}/", "pages": "site"}, currency)
 
 
@@ -196,6 +196,6 @@ def _source(url: str, connector: str, config: dict[str, Any], currency: str | No
 
 
 def agreed(currencies: Collection[str]) -> str | None:
-    """The currency of the site, where all that was seen of it agrees on one that is known."""
+    """Return the currency of the site if all observations agree on one known currency."""
     known = {currency for currency in currencies if currency in EXPONENTS}
     return known.pop() if len(known) == 1 and len(set(currencies)) == 1 else None

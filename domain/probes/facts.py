@@ -102,7 +102,7 @@ def origin_of(url: str) -> str:
 
 
 def host_of(url: str) -> str:
-    """The host of an absolute URL, in lower case."""
+    """Return the host of an absolute URL in lower case."""
     return (urlsplit(url).hostname or "").lower()
 
 
@@ -112,7 +112,7 @@ def is_usable(url: str) -> bool:
 
 
 def joined(base: str, target: str) -> str | None:
-    """The absolute http or https URL that `target` means on that page, without fragment; None for anything else."""
+    """Return the absolute HTTP URL of a link on a page, without fragment; None for any other link."""
     try:
         url = urljoin(base, target.strip()).partition("#")[0]
     except ValueError:

@@ -51,7 +51,7 @@ SHOP = "/meta.json"
 
 
 def listing(endpoint: Endpoint, response: Response, value: Any) -> Listing | None:
-    """What the platform's list says; None for an answer that is none of the platform's."""
+    """Parse the product list of a platform; return None for any other response."""
     if not response.is_good:
         return None
     if endpoint.platform == Platform.SHOPIFY:
@@ -83,7 +83,7 @@ def _currency(prices: Any) -> str | None:
 
 
 def shop(value: Any) -> Listing:
-    """What a Shopify shop's /meta.json says: the number of its products, and its currency."""
+    """Parse a Shopify shop's /meta.json: the number of products, and the currency."""
     told = value if isinstance(value, dict) else {}
     total, currency = told.get("published_products_count"), told.get("currency")
     return Listing(
@@ -93,7 +93,7 @@ def shop(value: Any) -> Listing:
 
 
 def records_in(value: Any) -> list[Mapping[str, Any]]:
-    """The records of a JSON document: those of its list, or of the list under a usual name."""
+    """Return the records of a JSON document: the items of its list, or of the list under a common name."""
     if isinstance(value, dict):
         value = next((value[name] for name in _USUAL if isinstance(value.get(name), list)), None)
     return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
@@ -161,7 +161,7 @@ class File:
 
 
 def recognised(response: Response) -> File | None:
-    """What file the answer is, by its bytes; None for a page, a sitemap, or anything that holds no records."""
+    """Detect the file format of a response by its content; return None for pages, sitemaps and content without records."""
     head = response.body[:HEAD]
     if response.is_page or not head.strip() or not response.is_good:
         return None
@@ -215,7 +215,7 @@ def _value(text: str) -> Any:
 
 
 def _delimited(response: Response, text: str) -> File | None:
-    """A table, if its first lines fall into the same number of columns, at least two, by one of the usual delimiters."""
+    """Detect a delimited table: at least two columns, with the same number in the first lines."""
     lines = text.splitlines()
     whole = response.whole and len(response.body) <= HEAD
     if "\0" in text or len(lines) < 2:

@@ -214,15 +214,15 @@ class Probe:
         return late or self.deaths >= DEATHS
 
     def died(self) -> "Probe":
-        """An attempt ended without a word."""
+        """Return the probe after an attempt that ended without a result."""
         return replace(self, deaths=self.deaths + 1)
 
     def started(self, now: datetime) -> "Probe":
-        """A worker took the probe up, for the first time or from one that died."""
+        """Return the probe as started by a worker, for the first time or after another worker died."""
         return replace(self, status=ProbeStatus.RUNNING, started_at=self.started_at or now)
 
     def succeeded(self, report: Report, proposal: Mapping[str, Any] | None, now: datetime) -> "Probe":
-        """The report is there."""
+        """Return the probe with its report."""
         return replace(self, status=ProbeStatus.SUCCEEDED, report=report, proposal=proposal, completed_at=now)
 
     def failed(self, code: FailureCode, message: str, now: datetime) -> "Probe":
@@ -247,5 +247,5 @@ AUDITED = Audited("source_probe", ("url", "status", "failure"))
 
 
 def job_of(probe: Probe, host: str, tenant: Tenant) -> NewJob:
-    """The job that carries the probe out; those of one host follow each other."""
+    """Return the job that executes the probe; probes of one host execute one after another."""
     return NewJob(CARRY_OUT, f"probe:{host}", tenant, {"probe": probe.id}, key=probe.id)

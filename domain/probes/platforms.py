@@ -93,7 +93,7 @@ class Judgement:
 
 
 def judged(visited: Iterable[tuple[Response, PageFacts]], endpoints: Sequence[str] = ()) -> Judgement:
-    """What the pages, and the endpoints that answered as a platform's do, speak for.
+    """Judge the platform of a site by its pages and by the endpoints that responded like a platform's.
 
     Signs count as independent: two that are each 0.6 sure are 0.84 together. What speaks for another platform takes
     away from it. Below KNOWN_FROM it is `custom`, the surer the less speaks for any.

@@ -46,17 +46,17 @@ class Documents(Protocol):
     """Reads what was fetched, beside the event loop; nothing in a document makes it raise, hang or grow."""
 
     async def rules(self, body: bytes) -> Rules:
-        """The rules of a robots.txt; an empty one allows everything."""
+        """Parse a robots.txt; an empty one allows everything."""
         ...
 
     async def page(self, response: Response) -> PageFacts:
-        """What a web page says."""
+        """Extract the facts of a web page."""
         ...
 
     async def sitemap(self, response: Response) -> SitemapFacts:
-        """What a sitemap lists: XML, text, or either packed with gzip."""
+        """Parse a sitemap: XML, text, or either compressed with gzip."""
         ...
 
     async def value(self, response: Response) -> Any:
-        """The JSON value of the body; None for what is no JSON."""
+        """Return the JSON value of the body, or None for invalid JSON."""
         ...

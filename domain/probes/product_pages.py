@@ -31,7 +31,7 @@ def lists_products(sitemap: str) -> bool:
 
 
 def in_order(sitemaps: Sequence[str]) -> list[str]:
-    """The sitemaps of an index, those first that say they list products, those last that say they list none."""
+    """Sort the sitemaps of an index: product sitemaps first, sitemaps that name other content last."""
 
     def rank(sitemap: str) -> int:
         name = urlsplit(sitemap).path.lower()

@@ -44,7 +44,7 @@ FIELDS = (*COVERED, *OFFERED)
 
 
 def read(blocks: Iterable[str]) -> BlockFacts:
-    """What the blocks of one page state. A block that is no JSON is counted, and the others are read all the same."""
+    """Extract the products of a page's JSON-LD blocks; malformed blocks are counted and skipped."""
     malformed, values = 0, []
     for block in blocks:
         try:
@@ -57,7 +57,7 @@ def read(blocks: Iterable[str]) -> BlockFacts:
 
 
 def coverage(products: Sequence[frozenset[str]], bare_pages: int) -> dict[str, float]:
-    """The share of products that state each field; pages that state none count as a product without any."""
+    """Return the share of products that state each field; pages without data count as products without fields."""
     whole = len(products) + bare_pages
     if not whole:
         return {}
@@ -65,7 +65,7 @@ def coverage(products: Sequence[frozenset[str]], bare_pages: int) -> dict[str, f
 
 
 def _decoded(block: str) -> Any:
-    """The block's value; comments and CDATA around it, a semicolon behind it and raw line breaks in texts are borne."""
+    """Decode a block, tolerating surrounding comments and CDATA, a trailing semicolon and raw line breaks in texts."""
     if len(block) > LONGEST_BLOCK:
         raise ValueError
     text = block.strip().removeprefix("//").strip()
@@ -75,7 +75,7 @@ def _decoded(block: str) -> Any:
 
 
 def _products(values: Sequence[Any]) -> Iterator[Mapping[str, Any]]:
-    """The products that the page itself is about; those of its lists only when there are no others."""
+    """Yield the products that the page is about, or those of its lists if there are no others."""
     listed: list[Mapping[str, Any]] = []
     own = 0
     for node, elsewhere in _nodes(values):
@@ -125,7 +125,7 @@ def _stated(product: Mapping[str, Any]) -> frozenset[str]:
 
 
 def _offers(part: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    """The offers of a product or variant, those inside an AggregateOffer, and their price specifications."""
+    """Yield the offers of a product or variant, including those in an AggregateOffer, and their price specifications."""
     for offer in _objects(part.get("offers")):
         yield offer
         for inner in (*_objects(offer.get("offers")), offer):

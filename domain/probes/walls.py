@@ -42,7 +42,7 @@ _LONGEST = 20_000
 
 
 def judged(asked: str, response: Response, page: PageFacts) -> Wall | None:
-    """The wall that an answer is, or None. `asked` is the URL before redirects."""
+    """Return the wall that a response represents, or None; `asked` is the URL before redirects."""
     return _by_status(response, page) or _by_headers(response) or _by_content(page) or _login(asked, response, page)
 
 
@@ -74,7 +74,7 @@ def _by_headers(response: Response) -> Wall | None:
 
 
 def _by_content(page: PageFacts, *, whatever_else: bool = False) -> Wall | None:
-    """What a page says of itself. One with much else on it is no wall, unless its status says so already."""
+    """Detect a wall by the content of a page, which must have little other content unless `whatever_else` is set."""
     thin = whatever_else or _is_thin(page)
     title, text = page.title.lower()[:500], page.text.lower()[:_LONGEST]
     if thin and (said := _first(_CHALLENGE_TITLES, title)):
@@ -101,7 +101,7 @@ def _first(words: tuple[str, ...], text: str) -> str | None:
 
 
 def _login(asked: str, response: Response, page: PageFacts) -> Wall | None:
-    """A page to sign in at: where another was asked for, or one that has nothing else."""
+    """Detect a login page: a redirect to one, or a page with nothing but a password form."""
     if not response.is_good:
         return None
     turned_away = _is_login(response.url) and not _is_login(asked)

@@ -31,7 +31,7 @@ def spool_room(size: int, *, packed: bool) -> int:
 
 
 def slot_of(key: str, stream: Stream) -> int:
-    """The slot of a key: a hash below SLOTS.
+    """Return the slot of a key, a hash below SLOTS.
 
     Stock is keyed by item, and items of one product mostly differ in the last two characters of their SKU: a hash that
     puts these together has one chunk touch a product once (measured: a third of the time a stock sheet takes).
@@ -47,7 +47,7 @@ def outdated(key: str, stream: Stream) -> RowFingerprint:
 
 
 def slots_of(chunk: range, buckets: int) -> tuple[int, int]:
-    """The slots of a chunk of so many buckets in all: from the first to below the second."""
+    """Return the slots of a range of `buckets` buckets: the first, and the end (exclusive)."""
     return -(-chunk.start * SLOTS // buckets), -(-chunk.stop * SLOTS // buckets)
 
 
@@ -68,7 +68,7 @@ def chunks_of(held: Sequence[int], stream: Stream) -> list[range]:
 
 
 def portions_of(weights: Mapping[str, int], most: int) -> list[list[str]]:
-    """The keys in their order, taken together until they weigh `most`; there is at least one portion.
+    """Split the keys in order into portions that weigh about `most`; there is at least one portion.
 
     A vendor can choose keys that fall into one bucket: what is written in one transaction is bounded all the same.
     """

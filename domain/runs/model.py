@@ -60,7 +60,7 @@ class WaitingReason(StoredEnum):
 
     @classmethod
     def _missing_(cls, _value: object) -> "WaitingReason":
-        """A connector's word of its own asks for no more than another try."""
+        """Return RETRY for an unknown reason, which comes from a connector."""
         return cls.RETRY
 
 
@@ -260,27 +260,27 @@ class Run:
         return self.error is not None and self.error.code == RunErrorCode.SHRINK_REFUSED
 
     def over(self, read: "Run") -> "Run":
-        """The run over the snapshot of an earlier one, which is not fetched again."""
+        """Return the run with the snapshot of an earlier run, which is not fetched again."""
         return replace(self, snapshot=read.snapshot, fetched=read.fetched, served_by=read.served_by)
 
     def started(self, now: datetime) -> "Run":
-        """A worker took the run up (for the first time, again after waiting, or from a worker that died)."""
+        """Return the run as started by a worker, for the first time, after waiting, or after another worker died."""
         return replace(
             self, status=RunStatus.RUNNING, stage=RunStage.FETCH, started_at=self.started_at or now, waiting=None
         )
 
     def died(self) -> "Run":
-        """An attempt ended without a word."""
+        """Return the run after an attempt that ended without a result."""
         return replace(self, deaths=self.deaths + 1)
 
     def put_off(self, reason: WaitingReason, until: datetime, detail: str, *, own: bool = False) -> "Run":
-        """The source asked to come back later, or (`own`) it was not the run's turn at its host."""
+        """Return the run waiting until a time: at the source's request, or (`own`) because another run had its turn at the host."""
         waits, turns = (self.waits, self.turns + 1) if own else (self.waits + 1, self.turns)
         waiting = Waiting(reason, until, waits + turns, detail)
         return replace(self, status=RunStatus.WAITING, waiting=waiting, waits=waits, turns=turns)
 
     def ended(self, status: RunStatus, now: datetime, error: RunError | None = None) -> "Run":
-        """The run is over."""
+        """Return the run as finished."""
         stage = RunStage.DONE if status == RunStatus.SUCCEEDED else self.stage
         return replace(self, status=status, stage=stage, finished_at=now, error=error, waiting=None)
 

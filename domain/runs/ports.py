@@ -14,26 +14,26 @@ class RunStore(Store[Run], Protocol):
     """In a tenant's transaction. Adding raises Conflict while another run of the source and stream is open."""
 
     async def open(self, source: str, stream: Stream | None = None) -> Run | None:
-        """The source's open run (queued, running or waiting) of that stream, or of any; stock checks apart."""
+        """Return the source's open run (queued, running or waiting) of the stream, or of any stream; stock checks are excluded."""
         ...
 
     async def open_checks(self, source: str, limit: int) -> Sequence[Run]:
-        """The source's open runs that ask for one item's stock, at most so many, oldest first."""
+        """Return up to `limit` open stock checks of the source, oldest first."""
         ...
 
     async def last_good(self, source: str, stream: Stream) -> Run | None:
-        """The newest succeeded run of the stream that kept a snapshot."""
+        """Return the newest succeeded run of the stream with a stored snapshot."""
         ...
 
     async def replayable(self, source: str, stream: Stream) -> Sequence[Run]:
-        """The runs of the stream whose snapshot is kept to be read again (REPLAYABLE), newest first.
+        """Return the runs of the stream whose stored snapshots can be read again (REPLAYABLE), newest first.
 
         They are the newest that succeeded, and the newest that waits for a mapping if it is newer.
         """
         ...
 
     async def refused(self, source: str, stream: Stream) -> Run | None:
-        """The newest run of the stream that the shrink guard stopped and that kept a snapshot; None once another run succeeded or failed."""
+        """Return the newest run of the stream that the shrink guard stopped and whose snapshot is stored; None after a later run succeeded or failed."""
         ...
 
     async def days(self, since: datetime) -> Sequence[RunDay]:
@@ -41,11 +41,11 @@ class RunStore(Store[Run], Protocol):
         ...
 
     async def newest(self, sources: Collection[str], since: datetime) -> Sequence[NewestRun]:
-        """The newest run since the moment of each of these sources that has one, those for one item's stock apart; in no order."""
+        """Return the newest run since a time of each of the sources, except stock checks, in no order."""
         ...
 
     async def last_ended(self, source: str, stream: Stream) -> Run | None:
-        """The newest run of the stream that ended, well or not (CONCLUDED), those that read no feed (BESIDE) apart."""
+        """Return the newest finished run of the stream (CONCLUDED), except runs that read no feed (BESIDE)."""
         ...
 
 
@@ -53,11 +53,11 @@ class PushStore(Protocol):
     """In a tenant's transaction."""
 
     async def collecting(self, source: str, batch: str) -> Run | None:
-        """The source's queued push run that still collects the batch of that name (PushInput)."""
+        """Return the source's queued push run that still collects the batch (PushInput)."""
         ...
 
     async def newest(self, source: str, batch: str) -> Run | None:
-        """The source's newest run that was handed a batch of that name."""
+        """Return the source's newest run of the batch."""
         ...
 
     async def add_part(self, run: str, sequence: int, records: bytes, free_after: datetime | None = None) -> bool:
@@ -68,7 +68,7 @@ class PushStore(Protocol):
         ...
 
     async def part(self, run: str, sequence: int) -> bytes | None:
-        """The run's part of that sequence (from 0)."""
+        """Return the run's part with the sequence number (from 0)."""
         ...
 
     async def forget(self, run: str) -> None:
@@ -84,7 +84,7 @@ class Spool(Protocol):
         ...
 
     def lines(self, bucket: int) -> Sequence[bytes]:
-        """The bucket's lines, in the order they were put."""
+        """Return the bucket's lines in the order in which they were added."""
         ...
 
 
@@ -92,5 +92,5 @@ class Spools(Protocol):
     """Where spools are made."""
 
     def open(self, buckets: int) -> AbstractContextManager[Spool]:
-        """A spool of that many buckets, gone with the context."""
+        """Open a spool with so many buckets; it is deleted when the context ends."""
         ...

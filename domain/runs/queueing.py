@@ -62,7 +62,7 @@ async def refuse_open(tx: Tx, source: str, stream: Stream | None = None) -> None
 
 
 def rescheduled(source: Source, stream: Stream, now: datetime, *, changed: bool | None, jitter: float) -> Source:
-    """The source with the stream's next pull: one interval on, times `jitter`.
+    """Return the source with the next pull of the stream, one interval later times `jitter`.
 
     Adaptive ones stretch while runs find nothing changed; a run that found out neither (None) leaves the pace as it is.
     """
@@ -79,17 +79,17 @@ def rescheduled(source: Source, stream: Stream, now: datetime, *, changed: bool 
 
 
 def lane(source: str) -> str:
-    """The lane of a source's runs: they are carried out one after the other."""
+    """Return the lane of a source's runs, which execute one after another."""
     return f"source:{source}"
 
 
 def execution(run: Run, tenant: Tenant) -> NewJob:
-    """The job that carries out the run."""
+    """Return the job that executes the run."""
     return NewJob(_KINDS.get(run.trigger, EXECUTE), lane(run.source), tenant, {"run": run.id}, key=run.id)
 
 
 def started(run: Run) -> Change:
-    """The audit entry of a run that somebody started."""
+    """Return the audited change of a run that was started."""
     after: dict[str, Any] = {"source": run.source, "trigger": run.trigger, "stream": run.stream, "status": run.status}
     if run.accept_shrink:
         after["accept_shrink"] = True

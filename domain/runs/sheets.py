@@ -62,7 +62,7 @@ def salt_of(mapping: HeaderMapping | None, context: FeedSettings) -> bytes:
 
 
 def places_of(mapping: HeaderMapping, plan: ReadPlan) -> frozenset[str] | None:
-    """The locations that the columns speak of; None if a column names each row's, or none states stock or a location."""
+    """Return the locations that the columns name; None if a column names each row's location, or the sheet states no stock by location."""
     if not plan.covers_locations or any(column.field == "location" for column in mapping.columns):
         return None
     named = {str(column.settings["location"]) for column in mapping.columns if "location" in column.settings}
@@ -76,7 +76,7 @@ def is_stock_sheet(mapping: HeaderMapping) -> bool:
 
 
 def unkeyed(tables: Sequence[ReadTable], stream: Stream) -> str:
-    """The sentence that says which headers were seen where none of them names the item."""
+    """Return the error message that lists the headers of tables without a key column."""
     wanted = " with a price or quantity." if stream == Stream.STOCK else "."
     places = ", ".join(table.sheet[:30] if table.sheet else "the file" for table in tables[:_TOLD])
     seen = "; ".join(_headers(table) for table in tables[:3])
@@ -86,7 +86,7 @@ def unkeyed(tables: Sequence[ReadTable], stream: Stream) -> str:
 
 
 def _headers(table: ReadTable) -> str:
-    """The first headers of a table, each shortened."""
+    """Return the first headers of a table, shortened."""
     headers = [header[:30] for header in table.mapping.headers]
     more = f" and {len(headers) - _TOLD} more" if len(headers) > _TOLD else ""
     return ", ".join(headers[:_TOLD]) + more

@@ -23,13 +23,13 @@ _NOT_PUSHED = f"A source of kind push has no such setting; it takes {', '.join(s
 
 
 def default_connector(kind: str, config: Mapping[str, Any]) -> str:
-    """The connector of a source that names none: by its kind, for shops by their platform, for web pages by their format."""
+    """Return the default connector of a source by its kind, platform or format."""
     chosen = _BY_SETTING.get((kind, str(config.get("platform")))) or _BY_SETTING.get((kind, str(config.get("format"))))
     return chosen or _DEFAULTS[kind]
 
 
 def refuse_push_settings(config: Mapping[str, Any]) -> None:
-    """Raises InvalidRequest for settings that a pushed source has no use for."""
+    """Raise InvalidRequest for settings that do not apply to a pushed source."""
     unknown = tuple(
         FieldError(f"config.{name}", "unknown_field", _NOT_PUSHED) for name in config if name not in _PUSH_SETTINGS
     )
@@ -38,7 +38,7 @@ def refuse_push_settings(config: Mapping[str, Any]) -> None:
 
 
 def refuse_addresses(config: Mapping[str, Any], allowed: frozenset[str]) -> None:
-    """Raises Unprocessable for a URL among the settings that the service will not ask; `allowed` as in `refusal`."""
+    """Raise Unprocessable for a URL in the settings that the service must not request; `allowed` as in `refusal`."""
     for name, value in config.items():
         if isinstance(value, str) and value.lower().startswith(("http://", "https://")):
             reason = refusal(value, allowed)
@@ -47,7 +47,7 @@ def refuse_addresses(config: Mapping[str, Any], allowed: frozenset[str]) -> None
 
 
 def missing_settings(kind: str, config: Mapping[str, Any]) -> tuple[FieldError, ...]:
-    """What a source of that kind cannot do without."""
+    """Return an error for each missing required setting of the kind."""
     if kind == "url" and "url" not in config:
         return (
             FieldError(

@@ -14,7 +14,7 @@ _MOVES = {
 
 
 def outcome_events(before: Source, after: Source, run: str) -> list[Event]:
-    """The events of a run's outcome: at most one, none while the status stands."""
+    """Return the event of a run's outcome if the status of the source changed."""
     name = _MOVES.get((before.status, after.status))
     if name is None:
         return []

@@ -205,7 +205,7 @@ class Source:
         return self.status in RUNNABLE
 
     def refuse_unless_runnable(self) -> None:
-        """Raises Conflict for a paused, disabled or blocked source."""
+        """Raise Conflict for a paused, disabled or blocked source."""
         if not self.runnable:
             raise Conflict(_stopped(self.status))
 
@@ -218,7 +218,7 @@ class Source:
         return self.next_stock_pull if stream == "stock" else self.next_pull
 
     def next_due(self, stream: str, at: datetime | None) -> "Source":
-        """The source with the stream's next pull at that time (None: not by schedule)."""
+        """Return the source with the time of the stream's next pull (None: not scheduled)."""
         return replace(self, next_stock_pull=at) if stream == "stock" else replace(self, next_pull=at)
 
     def expected_minutes(self, stream: str) -> float | None:
@@ -230,7 +230,7 @@ class Source:
     def after_success(
         self, stream: str, now: datetime, *, observed_at: datetime | None = None, asked: bool = True
     ) -> "Source":
-        """A run ended well: the stream is as fresh as what was read (`observed_at`), and a degraded source is active again.
+        """Return the source after a successful run, which updates the stream's freshness and reactivates a degraded source.
 
         Where the source was not `asked`, as what is kept was read once more, that cures only what could not be read.
         """
@@ -244,7 +244,7 @@ class Source:
         return replace(fresh, failures=0)
 
     def after_failure(self, reason: StatusReason, now: datetime, ladder: Ladder) -> "Source":
-        """A run failed: down the ladder by one, at once to blocked when the source itself refuses us."""
+        """Return the source after a failed run: degraded or blocked by the number of failures, or blocked at once if the vendor refused access."""
         failures = self.failures + 1
         refused = reason.code in (SourceFault.FETCH_REFUSED, SourceFault.CREDENTIALS_REFUSED)
         if self.runnable and (refused or failures >= ladder.blocked_after):

@@ -24,7 +24,7 @@ class SourceStore(Store[Source], Protocol):
         ...
 
     async def sealed(self, id: str) -> bytes | None:
-        """The sealed credentials."""
+        """Return the sealed credentials."""
         ...
 
 

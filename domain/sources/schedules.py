@@ -19,7 +19,7 @@ def faults(schedule: Schedule) -> tuple[FieldError, ...]:
 
 
 def planned(source: Source, now: datetime) -> dict[str, Any]:
-    """The next pulls under the source's schedule: one interval after the last good one, at the earliest now."""
+    """Return the next pulls: one interval after the last successful pull, but not before now."""
     pulls = (
         ("next_pull", source.schedule.interval_minutes, source.catalogue_at),
         ("next_stock_pull", source.schedule.stock_interval_minutes, source.stock_at),

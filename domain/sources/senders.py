@@ -13,7 +13,7 @@ _LABEL = re.compile(r"[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?")
 
 
 def domain_of(text: str) -> str | None:
-    """The domain as the DNS names it (lower case, A-labels); None when it can be none."""
+    """Return the normalised domain name (lower case, A-labels), or None for an invalid one."""
     name = text[: 2 * LONGEST].strip().rstrip(".").lower()
     if len(name) > _LONGEST_DOMAIN:
         return None
@@ -27,7 +27,7 @@ def domain_of(text: str) -> str | None:
 
 
 def address_of(text: str) -> str | None:
-    """The address in one way of writing; None when it can be none. Case does not count."""
+    """Return the normalised email address, compared without case, or None for an invalid one."""
     local, at, rest = text.strip().rpartition("@")
     domain = domain_of(rest)
     if not at or domain is None or not _LOCAL.fullmatch(local):
@@ -45,7 +45,7 @@ def is_listed(senders: Sequence[str], address: str) -> bool:
 
 
 def faults(config: Mapping[str, Any]) -> tuple[FieldError, ...]:
-    """What of the settings names no sender."""
+    """Return an error for each sender that is neither an address nor a domain."""
     inbound = config.get("inbound")
     senders = inbound.get("senders", ()) if isinstance(inbound, Mapping) else ()
     detail = "Must be an address, such as orders@vendor.example, or a domain, such as vendor.example."

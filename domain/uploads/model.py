@@ -43,11 +43,11 @@ class Upload:
     completed_at: datetime | None = None
 
     def completed(self, run: str, now: datetime) -> "Upload":
-        """The bytes are there and a run reads them."""
+        """Return the upload as completed, with the run that reads it."""
         return replace(self, status=UploadStatus.COMPLETED, run=run, completed_at=now)
 
     def at(self, now: datetime) -> "Upload":
-        """The upload as it stands then: time alone ends one that waits for its bytes."""
+        """Return the upload as of a time: a pending upload expires."""
         expired = self.status == UploadStatus.PENDING and now >= self.expires_at
         return replace(self, status=UploadStatus.EXPIRED) if expired else self
 

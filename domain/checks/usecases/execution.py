@@ -68,7 +68,7 @@ class Question:
         return self.item.variant_key.removesuffix(f" / {self.item.product_key}") or self.item.variant_key
 
     def about(self, statements: Sequence[ProductStatement]) -> Sequence[ProductStatement]:
-        """The statements about the item: those under its key, else the only one under its SKU; an answer may hold others."""
+        """Return the statements about the item: those with its key, else the only one with its SKU."""
         found = [one for one in statements if one.key in (self.key, self.item.variant_key)]
         if found or not (code := search.code(self.item.sku or "")):
             return found
@@ -142,7 +142,7 @@ class CheckExecution:
             return Question(run, source, item, asked_as)
 
     async def _answered(self, job: ClaimedJob, question: Question) -> tuple[Question, Stated]:
-        """What the source states, and the question with who served it. Raises FetchFailed, ParseFailed, ReaderDied."""
+        """Fetch and read the source's response. Raises FetchFailed, ParseFailed, ReaderDied."""
         source, item = question.source, question.item
         asked = Item(item.product_key, question.key, item.sku)
         with self.workspaces.folder() as folder:
@@ -214,7 +214,7 @@ async def _keep(tx: Tx, job: ClaimedJob, question: Question, answer: Stated) -> 
 
 
 def _stated(statements: Iterable[ProductStatement]) -> Mapping[str, OfferData]:
-    """What is said of each location, where it says anything of what can be had there."""
+    """Return the stated stock by location, limited to offers that state stock or availability."""
     offers = (offer for one in statements for variant in one.variants for offer in variant.offers)
     return {offer.location: offer.data for offer in offers if any(name in offer.data for name in CHECKED)}
 

@@ -57,7 +57,7 @@ class CheckService:
         return StockCheck(check, variant, [result_of(offer, asked[offer.source]) for offer in offers])
 
     async def settled(self, tenant: Tenant, check: StockCheck) -> StockCheck:
-        """The check once every source has answered, or as it stands after some seconds; no connection is held meanwhile."""
+        """Wait some seconds for the responses of all sources and return the check; no connection is held while waiting."""
         for pause in self.pauses:
             if not any(result.waits for result in check.results):
                 break
@@ -67,7 +67,7 @@ class CheckService:
         return check
 
     async def _asked(self, tx: Tx, id: str, item: SourceItem, check: str) -> Run | CheckFailure:
-        """The run that asks the source, or why none does."""
+        """Return the run that checks the source, or the reason why it cannot be checked."""
         source = await tx[SourceStore].get(id, lock=True)
         if source is None or not self._can_check(source):
             message = "The source's connector cannot ask for one item's stock."
@@ -93,7 +93,7 @@ class CheckService:
         return info is not None and info.checks and source.kind in FETCHED_KINDS
 
     async def _looked_at(self, tx: Tx, check: StockCheck) -> StockCheck:
-        """The check as it stands now; what was refused stays refused."""
+        """Return the current state of the check; failures remain."""
         runs = {id: run for id in check.runs if (run := await tx[RunStore].get(id)) is not None}
         items = await tx[CatalogueStore].items(check.variant)
         offers = {offer.id: offer for item in items for offer in item.offers}
@@ -108,7 +108,7 @@ class CheckService:
 
 
 def _standing(items: Sequence[SourceItem]) -> list[Offer]:
-    """The offers that count, by id: one that is withdrawn is none."""
+    """Return the offers that are not withdrawn, by ID."""
     found = [offer for item in items for offer in item.offers if offer.withdrawn_at is None]
     return sorted(found, key=lambda offer: offer.id)
 

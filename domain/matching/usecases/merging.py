@@ -247,7 +247,7 @@ _APPLIED = MergeStatus.APPLIED
 
 
 async def take_back_decisions(tx: Tx, act: Act) -> None:
-    """Merges that were made count no more, those that were undone count again, and pairs stand as before.
+    """Undo the decisions of an act: merges that were created are undone, undone merges are applied again, and pairs are restored.
 
     Raises NotFound; Conflict where another merge rests on one that would go, or what was one cannot be any more.
     """
@@ -320,7 +320,7 @@ class Ranking:
                 after = await self._some(tx, job, after)
 
     async def _some(self, tx: Tx, job: ClaimedJob, after: str) -> str | None:
-        """Some products behind that id; answers behind which to go on, or None at the end."""
+        """Process a batch of products after an ID; return the last ID, or None at the end."""
         await tx[CatalogueStore].take_turn(merging=True)
         source = str(job.args["source"])
         ids = await tx[CatalogueStore].tied_of(source, after, AT_ONCE)

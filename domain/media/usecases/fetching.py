@@ -137,7 +137,7 @@ class _Fetch:
         return room
 
     async def _counted_in(self, at: Address, converted: ConvertedImage) -> tuple[Sequence[str], bool]:
-        """The keys to write under, unless such an image is there already; and whether the plan had room for all of it."""
+        """Reserve storage for an image; return the keys to write (none for a known image), and whether the plan has room."""
         async with self._recording() as tx:
             there = await tx[MediaStore].by_content(converted.content)
             if there is not None:
@@ -157,7 +157,7 @@ class _Fetch:
         return keys, True
 
     async def _stored(self, at: Address, keys: Sequence[str], converted: ConvertedImage) -> None:
-        """The objects lie there: have them stay, unless nobody needs them any more or another job was quicker."""
+        """Record the written objects, or free them if the address is no longer needed or another job stored the image first."""
         pairs = zip(keys[1:], converted.renditions, strict=True)
         renditions = tuple(Rendition(key, one.bytes, one.width, one.height) for key, one in pairs)
         own = converted.file
@@ -184,7 +184,7 @@ class _Fetch:
                 await _tell(tx, at, reason, ProblemKind.UNSAFE_URL if refused else ProblemKind.UNREADABLE)
 
     async def _origin_failed(self, origin: str, reason: str) -> None:
-        """What cannot be reached at all is not asked for each of its addresses: all have failed."""
+        """Record a failure for all addresses of an unreachable origin."""
         async with self._recording() as tx:
             given_up = await tx[MediaStore].origin_failed(self.address.host, origin, reason, DELAYS)
             for run, count in given_up.items():
@@ -207,7 +207,7 @@ async def _settled(tx: Tx, keys: Sequence[str]) -> bool:
 
 
 async def _tell(tx: Tx, at: Address, reason: str, kind: ProblemKind) -> None:
-    """The run that named the address has a problem more."""
+    """Add a problem to the run that named the address."""
     await _add_problem(tx, at.run, f"The image at {at.url[:300]} was given up: {reason}", kind)
 
 

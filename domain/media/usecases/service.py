@@ -28,7 +28,7 @@ class MediaService:
     objects: Objects
 
     async def get(self, tx: Tx, id: str) -> StoredImage:
-        """A stored image that a product of the tenant names. Raises NotFound."""
+        """Return a stored image that a product of the tenant names. Raises NotFound."""
         image = existing(await tx[MediaStore].image(id))
         expires_at = link_expiry(tx.now, LINK_LIFETIME)
         names = [f"{image.id}.webp", *(f"{image.id}-{one.width}x{one.height}.webp" for one in image.renditions)]

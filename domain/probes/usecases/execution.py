@@ -111,7 +111,7 @@ class ProbeExecution:
 
 
 async def _end(tx: Tx, job: ClaimedJob, before: Probe, after: Probe) -> None:
-    """The outcome, its audit entry and the job's end, in one transaction that another attempt's would undo."""
+    """Store the outcome, its audit entry and the end of the job."""
     await tx.store(Probe).save(after)
     await tx[AuditLog].add(AUDITED.updated(before, after))
     await tx[JobStore].finish(job)

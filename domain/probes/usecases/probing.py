@@ -59,7 +59,7 @@ class Probing:
     takes: Takes
 
     async def run(self, url: str) -> Outcome:
-        """The report, of as much as could be read. Raises ProbeFailed."""
+        """Return the outcome, which may be incomplete. Raises ProbeFailed."""
         try:
             robots = await self.visit.robots(url)
         except Unreachable as error:
@@ -84,7 +84,7 @@ class Probing:
             await self._sample(seen)
 
     async def _land(self, seen: Seen) -> None:
-        """The page that the URL leads to: a page, a wall, or a file."""
+        """Read the landing page: a page, a wall, or a file."""
         asked = seen.url
         response = await self.visit.try_get(asked, most=self.limits.listing_bytes)
         if response is None:
@@ -111,7 +111,7 @@ class Probing:
             self.visit.note(f"{response.url} is longer or deeper than pages are, and was not read to its end.")
 
     async def _ask_platforms(self, seen: Seen) -> None:
-        """The lists of products of the platforms that signs speak for, or of all where none do."""
+        """Request the product lists of the suspected platforms, or of all platforms if none is suspected."""
         for endpoint in ENDPOINTS:
             answered = seen.feed is not None and seen.feed.products is not None
             if not answered and platforms.judged(seen.visited).suspects(endpoint.platform):
@@ -130,7 +130,7 @@ class Probing:
             seen.feed = PlatformFeed(endpoint.platform, url, response.status)
 
     async def _completed(self, seen: Seen, endpoint: Endpoint, url: str, status: int, found: Listing) -> PlatformFeed:
-        """The feed with what a Shopify shop tells elsewhere: how many products it has, and its currency."""
+        """Return the feed, completed with the product count and currency of a Shopify shop's metadata."""
         total, currency = found.total, found.currency
         if endpoint.platform == Platform.SHOPIFY:
             answer = await self.visit.try_get(f"{origin_of(seen.url)}{SHOP}", accept=_JSON)
@@ -177,7 +177,7 @@ class Probing:
         return facts.sitemaps
 
     async def _sample(self, seen: Seen) -> None:
-        """Some products' pages, spread over all that are known; the page asked for, if it is one."""
+        """Read a sample of product pages, including the requested page if it is one."""
         found = list(dict.fromkeys(seen.examples))
         if not found and seen.page is not None:
             found = [url for url in seen.page.links if product_pages.is_product_page(url) and _is_near(url, seen.url)]

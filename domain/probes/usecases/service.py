@@ -19,7 +19,7 @@ class ProbeService:
         self._allowed = allowed
 
     async def list_probes(self, tx: Tx, page_request: PageRequest) -> Page[Probe]:
-        """The tenant's probes, newest first."""
+        """Return a page of the tenant's probes, newest first."""
         return await tx.store(Probe).page(page_request)
 
     async def get(self, tx: Tx, id: str) -> Probe:

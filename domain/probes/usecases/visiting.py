@@ -82,7 +82,7 @@ class Visit:
             self._notes.setdefault(text[:_LONGEST_TOLD])
 
     async def robots(self, url: str) -> Robots:
-        """The rules of the URL's site. Raises Unreachable for a site that gives no answer at all, Spent."""
+        """Return the robots.txt rules of the URL's site. Raises Unreachable for a site that does not respond, Spent."""
         return (await self._site(url)).robots
 
     async def allows(self, url: str) -> bool:
@@ -95,7 +95,7 @@ class Visit:
         return True
 
     async def get(self, url: str, *, accept: str = _PAGES, most: int | None = None) -> Response | None:
-        """The answer to which the URL leads, through at most five redirects; None where one of these is forbidden.
+        """Request a URL and follow up to five redirects; return None if one of the URLs is forbidden.
 
         Raises Unreachable, Spent.
         """
@@ -119,7 +119,7 @@ class Visit:
         raise Unreachable(f"There are more than {self._limits.redirects} redirects.")
 
     async def try_get(self, url: str, *, accept: str = _PAGES, most: int | None = None) -> Response | None:
-        """The same; an address that gives no answer is noted, and None. Raises Spent."""
+        """Request a URL like `get`; note an unreachable address and return None. Raises Spent."""
         try:
             return await self.get(url, accept=accept, most=most)
         except Unreachable as error:
@@ -194,7 +194,7 @@ class Visit:
 
 
 async def _robots(rules: Rules, origin: str) -> Robots:
-    """What the rules come to; `disallow_all` where neither the first page nor any other may be read."""
+    """Return the state of the rules; DISALLOW_ALL if neither the home page nor typical other pages are allowed."""
     state = RobotsState.DISALLOW_ALL
     for path in ("/", "/products", "/any/other-page"):
         if await rules.allows(f"{origin}{path}"):

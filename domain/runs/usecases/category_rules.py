@@ -165,7 +165,7 @@ def source_categories(found: PathsAndRules) -> SourceCategories:
 
 
 async def _others(tx: Tx, source: str) -> list[CategoryRules]:
-    """The rules of the newest sources, one source after the other until there are MOST_RULES rules."""
+    """Return the rules of the newest other sources, up to about MOST_RULES rules."""
     found: list[CategoryRules] = []
     key: str | None = None
     for _ in range(_OTHERS):

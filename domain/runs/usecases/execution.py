@@ -296,7 +296,7 @@ class RunExecution:
         return run
 
     async def _work_through(self, attempt: Attempt, path: Path) -> None:
-        """The pipeline from the snapshot on: parse and map, compare, guard, normalise, store."""
+        """Execute the stages after the fetch: parse and map, compare, guard, normalise, store."""
         run, job, context = attempt.run, attempt.job, attempt.context
         async with self._uow.read(job.tenant) as tx:
             known = await known_to(tx, run)

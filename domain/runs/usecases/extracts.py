@@ -106,7 +106,7 @@ def _text(cell: Any) -> str:
 
 
 def _leaves(value: Any, path: str) -> Iterator[tuple[str, str]]:
-    """The values of a record by their dotted paths."""
+    """Yield the dotted paths and texts of a record's values."""
     if isinstance(value, Mapping):
         for name, part in value.items():
             yield from _leaves(part, f"{path}.{name}" if path else name)
@@ -118,14 +118,14 @@ def _leaves(value: Any, path: str) -> Iterator[tuple[str, str]]:
 
 
 def sample_of_records(records: Iterable[Mapping[str, Any]], count: int, settings: FeedSettings) -> Sample:
-    """The first of pushed records."""
+    """Return a sample of the first pushed records."""
     head = list(islice(records, SAMPLES))
     found = [from_record(record, settings, line)[1] for line, record in enumerate(head, start=1)]
     return Sample(head[:count], problems=[problem for problems in found for problem in problems])
 
 
 def sample_of_tables(tables: Iterator[FeedTable], count: int, settings: FeedSettings) -> Sample:
-    """The first rows of the first tables; a mapping and problems of the first table alone."""
+    """Return a sample of the first rows of the tables, with the mapping and problems of the first table."""
     records: list[Mapping[str, Any]] = []
     mapping: HeaderMapping | None = None
     problems: list[Problem] = []

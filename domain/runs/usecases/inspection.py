@@ -114,9 +114,17 @@ class Excerpting:
     async def around(
         self, org: str, run: Run, source: Source, places: Sequence[Place], start: int, count: int, beside: int = 1
     ) -> Sequence[Excerpt]:
-        """The lines of `count` places from `start` on, each with its neighbours; none where no file is kept, or one too large.
+        """Return excerpts around `count` places from `start`, or none if no readable file is stored.
 
-        `org` is the organisation that the run is of. The places are those of one look at the file, in its order: what stands around them is read ahead.
+        Args:
+            org: The organisation of the run.
+            run: The run that read the file.
+            source: The source of the run.
+            places: All places to be shown, in the file's order; their surroundings are read ahead.
+            start: The index of the first place.
+            count: The number of places.
+            beside: The number of neighbouring lines on each side.
+
         """
         shown, first = places[start : start + count], start - start % READ_AHEAD
         key = run.snapshot or (run.input.key if isinstance(run.input, UploadInput) else None)
@@ -180,7 +188,7 @@ class OriginRows:
         self._room = asyncio.Semaphore(AT_ONCE)
 
     async def find(self, tenant: Tenant, source_id: str, texts: Collection[str]) -> Origin:
-        """The rows of which a cell is one of the texts.
+        """Find the rows with a cell that equals one of the texts.
 
         Raises NotFound for an unknown source, Unprocessable where there is no snapshot, or none that can be read here.
         """
@@ -285,7 +293,7 @@ class Previewing:
 
 
 async def _first(reader: FeedReader, spooled: SpooledRows) -> tuple[list[ProductStatement], list[Problem]]:
-    """The products of those rows in the feed's order, and what could not be read of them."""
+    """Return the products of the spooled rows in the feed's order, and the problems of the rows."""
     found: list[tuple[int, ProductStatement]] = []
     problems: list[Problem] = []
     for bucket, held in enumerate(spooled.held):

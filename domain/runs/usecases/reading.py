@@ -64,13 +64,13 @@ class SnapshotReading:
             yield table.sheet, mapping_of(table, list(islice(table.rows, SAMPLES)), self._order.settings)
 
     def sample(self, count: int) -> Sample:
-        """The first records, by column, and what could not be read of the first rows."""
+        """Return the first records by column, and the problems of the first rows."""
         if self._order.pushed:
             return sample_of_records(chain.from_iterable(self._parts()), count, self._order.settings)
         return sample_of_tables(self._tables(), count, self._order.settings)
 
     def find(self, texts: Collection[str], most: int) -> FoundRows:
-        """The first rows of which a cell is one of the texts."""
+        """Return the first rows with a cell that equals one of the texts."""
         if self._order.pushed:
             return find_in_records(chain.from_iterable(self._parts()), texts, most, self._order.limit)
         return find_in_tables(self._tables(), texts, most, self._order.limit)
@@ -80,7 +80,7 @@ class SnapshotReading:
         return [] if self._order.pushed else excerpts(self._tables(), lines, beside)
 
     def gather(self, buckets: range) -> Gathered:
-        """The buckets' keys with their fingerprints."""
+        """Return the keys of the buckets with their fingerprints."""
         spooler, fingerprints, lines, rows = self._spooler, [], [], []
         for key, kept in self._lines(buckets).items():
             if spooler.is_absent(key):
@@ -125,13 +125,13 @@ class SnapshotReading:
         )
 
     def _parts(self) -> Iterator[Sequence[Mapping[str, Any]]]:
-        """The pushed records of a snapshot, part by part."""
+        """Yield the pushed records of a snapshot, part by part."""
         with Path(self._order.snapshot).open("rb") as file:
             for line in file:
                 yield self._codec.decode(line)
 
     def _lines(self, buckets: range) -> dict[str, list[Line]]:
-        """The buckets' lines by key; those of the buckets last asked for are at hand."""
+        """Return the lines of the buckets by key; the last buckets are cached."""
         if self._gathered[0] != buckets:
             spooler, by_key = self._spooler, dict[str, list[Line]]()
             self._gathered = buckets, by_key

@@ -34,7 +34,7 @@ class Kinship:
     _members: int = 0
 
     def noting(self, plan: ReadPlan) -> Callable[[Sequence[Any]], int] | None:
-        """Gives the number of each row's stem, 0 for none, and keeps it; None for a sheet that has no families."""
+        """Return a function that records and returns the stem number of a row (0 for none), or None for a sheet without families."""
         read, numbers = plan.stem, self._numbers
         if read is None:
             return None
@@ -49,7 +49,7 @@ class Kinship:
         return note
 
     def shared(self) -> frozenset[int]:
-        """The numbers that two rows or more have; the numbers themselves are forgotten."""
+        """Return the stem numbers that two or more rows have, and forget all numbers."""
         found: set[int] = set()
         last = 0
         for number in sorted(self._numbers):
@@ -70,7 +70,7 @@ class Kinship:
         kin.setdefault(key, set()).add(member.apart)
 
     def told(self) -> Iterator[Problem]:
-        """That there are too many items of families, if there are."""
+        """Yield a problem if there are too many members of families."""
         if self.crowded:
             detail = (
                 f"More than {_MOST_MEMBERS:,} items may be variants of others; those beyond stay products of their own."
@@ -184,7 +184,7 @@ class Kits:
         return title is None and not any(name in offer.data for offer in offers for name in _OWN_PRICES)
 
     def rename(self, keys: Mapping[str, str]) -> None:
-        """Sets that have become variants of a product are known by its key."""
+        """Replace the keys of sets that have become variants of a product with its key."""
         for key in self.codes.keys() & keys.keys():
             codes = self.codes.pop(key)
             self.codes[keys[key]] = (*self.codes.get(keys[key], ()), *codes)

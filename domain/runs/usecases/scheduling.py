@@ -85,7 +85,7 @@ class BatchExpiry:
         return given_up
 
     async def _expire(self, tenant: Tenant, key: str) -> bool:
-        """The source is locked like by a push, so a part that comes now either saves the batch or finds it given up."""
+        """Give up an expired batch under the source's lock, so that a concurrent part either keeps the batch open or finds it expired."""
         async with self.uow.begin(tenant, _context("runs.expire")) as tx:
             id = key.rpartition("/")[2]
             run = await tx[RunStore].get(id)

@@ -101,7 +101,7 @@ class RunService:
     category_rules: CategoryRuleService = field(default_factory=CategoryRuleService)
 
     async def list_runs(self, tx: Tx, source: str, page_request: PageRequest) -> Page[Run]:
-        """A source's runs, newest first. Raises NotFound for an unknown source."""
+        """Return a page of a source's runs, newest first. Raises NotFound for an unknown source."""
         await _source(tx, source)
         return await tx[RunStore].page(page_request, RunFilter(source))
 
@@ -169,7 +169,7 @@ class RunService:
         return run
 
     async def _collecting(self, tx: Tx, source: str, push: Push) -> Run:
-        """The run that this call fills: the one that collects its batch, or a new one."""
+        """Return the run that collects the batch of this push, or a new run."""
         if push.batch is not None:
             if run := await tx[PushStore].collecting(source, push.batch):
                 return run

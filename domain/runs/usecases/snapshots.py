@@ -74,7 +74,7 @@ class Fetcher:
     objects: Objects
 
     async def fetch_snapshot(self, tenant: Tenant, run: Run, source: Source, job: Job, folder: Path) -> Snapshot:
-        """The run's snapshot. Raises FetchFailed."""
+        """Return the run's snapshot, fetched if necessary. Raises FetchFailed."""
         path = folder / "snapshot"
         if run.snapshot is not None:
             return Snapshot(path, run.snapshot, (await _write(path, stored(self.objects, run.snapshot)))[0])

@@ -195,5 +195,5 @@ class ChunkWriter:
             await tx[JobStore].hold(self.job, self.lease)
 
     def stats(self) -> dict[str, int]:
-        """The run's counts so far."""
+        """Return the run's counts so far."""
         return {"rows": self.feed.spooled.rows, "problems": self.feed.problems.total, **self.counts}

@@ -9,7 +9,7 @@ METER = "sources"
 
 
 async def refuse_more(tx: Tx, plan: Plan) -> None:
-    """Raises QuotaExceeded when the tenant has as many sources as its plan includes; of two at once one is refused."""
+    """Raise QuotaExceeded if the tenant has reached its plan's number of sources, also for concurrent requests."""
     included = plan.included(METER)
     if included is not None and await tx[SourceStore].count(lock=True) >= included:
         detail = (

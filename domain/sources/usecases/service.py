@@ -197,7 +197,7 @@ class SourceService(ResourceService[Source]):
         return await self.put_credentials(tx, id, kept["credentials"])
 
     async def _opened(self, tx: Tx, source: Source) -> dict[str, Any] | None:
-        """The source's credentials with where they may go, to be kept for undoing; None where there are none to be read."""
+        """Return the source's credentials with their destination, to be stored for undoing, or None if they cannot be read."""
         sealed, destination = await tx[SourceStore].sealed(source.id), self._destination(source)
         if sealed is None or destination is None:
             return None
@@ -269,7 +269,7 @@ class SourceService(ResourceService[Source]):
     def _checked(
         self, kind: str, connector: str, config: Mapping[str, Any], schedule: Schedule
     ) -> ConnectorInfo | None:
-        """The connector's declaration (None for pushes) once kind, settings and schedule suit it."""
+        """Validate kind, settings and schedule, and return the connector's declaration (None for pushed sources)."""
         if wrong := (*missing_settings(kind, config), *faults(schedule)):
             raise InvalidRequest(
                 "The source's settings are not complete or not in bounds; errors[] names each.", fields=wrong
@@ -315,7 +315,7 @@ _NO_MAIL = "The source takes no mail: set config.inbound with its senders first.
 
 
 def _plain(value: Mapping[str, Any]) -> dict[str, Any]:
-    """The value as JSON holds it: exact decimals become numbers."""
+    """Return the value as JSON types: exact decimals become numbers."""
     plain: dict[str, Any] = json.loads(json.dumps(value, default=float))
     return plain
 
@@ -346,7 +346,7 @@ def _refuse_schedule(kind: str, info: ConnectorInfo | None, schedule: Schedule) 
 
 
 def _pulls(source: Source, info: ConnectorInfo | None, now: datetime) -> dict[str, Any]:
-    """The next pulls; a source that must sign in is left alone until it can."""
+    """Return the next pulls; a source without required credentials is not scheduled."""
     waits = source.kind == "api" and info is not None and info.credentials_schema is not None
     if waits and not source.has_credentials:
         return {"next_pull": None, "next_stock_pull": None}

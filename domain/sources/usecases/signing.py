@@ -11,7 +11,7 @@ from ports.unit_of_work import Tx
 
 
 async def opened_credentials(tx: Tx, vault: Vault, connectors: Connectors, source: Source) -> Mapping[str, Any] | None:
-    """The source's credentials; None where it has none, or a connector that is not loaded.
+    """Return the source's credentials, or None without credentials or connector.
 
     Raises ValueError where they were given for another address or connector, or sealed under a secret that is lost.
     """

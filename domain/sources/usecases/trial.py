@@ -68,7 +68,7 @@ class Trial:
             yield _answered(answer), answer.chunks
 
     async def _sample(self, path: Path, whole: bool) -> dict[str, Any]:
-        """What is seen of the first records; one that was cut short may end in the middle of one."""
+        """Read a sample of the first records; a truncated file may end within a record."""
         job = self.job
         order = ReadingOrder(
             str(path), str(path.parent), self.connector, job.config, job.stream, self.settings, pushed=self.pushed
@@ -85,7 +85,7 @@ class Trial:
 
 
 def _mapping(mapping: Any) -> dict[str, Any]:
-    """A HeaderMapping as it is answered."""
+    """Return a HeaderMapping as plain values."""
     columns = [{"column": one.column, "field": one.field, "tier": one.tier} for one in mapping.columns]
     unmapped = [{"column": one.column, "reason": one.reason} for one in mapping.unmapped]
     return {"columns": columns, "unmapped": unmapped, "missing": list(mapping.missing)}

@@ -69,7 +69,7 @@ class UploadService:
         return await self._with_target((await _upload(tx, id)).at(tx.now))
 
     async def complete(self, tx: Tx, id: str, asked: CompleteUpload | None = None) -> Upload:
-        """The bytes are there: start the run that reads them. A completed upload is answered again.
+        """Start the run that reads the uploaded file; for a completed upload, return it unchanged.
 
         Raises NotFound; Conflict when the bytes are missing, the upload has expired, the source is not active or a run
         of it is open; Unprocessable when there are more or fewer bytes than announced.
@@ -132,7 +132,7 @@ async def _upload(tx: Tx, id: str, *, lock: bool = False) -> Upload:
 
 
 def pending(tx: Tx, source: str, new: NewUpload) -> Upload:
-    """A file of the source whose bytes are still to come."""
+    """Return a new pending upload of the source."""
     id = new_id("upl")
     return Upload(
         id=id,
@@ -146,13 +146,13 @@ def pending(tx: Tx, source: str, new: NewUpload) -> Upload:
 
 
 def run_of(tx: Tx, upload: Upload, trigger: RunTrigger, *, accept_shrink: bool = False) -> Run:
-    """The run that reads what was handed in."""
+    """Return the run that reads an uploaded file."""
     file = UploadInput(upload.id, upload.key)
     return queued(upload.source, trigger, tx.now, input=file, accept_shrink=accept_shrink)
 
 
 async def start_run(tx: Tx, upload: Upload, run: Run) -> Upload:
-    """The bytes are there: queue the run that reads them."""
+    """Queue the run that reads a completed upload."""
     await tx[RunStore].add(run)
     await tx[JobStore].add(execution(run, tx.tenant))
     completed = upload.completed(run.id, tx.now)

@@ -45,5 +45,5 @@ class Drafts:
         await self.objects.put_stream(upload_key(tenant, upload), self.objects.read(upload_key(tenant, id)))
 
     async def drop(self, tx: Tx, id: str) -> None:
-        """It is needed no more."""
+        """Delete a draft."""
         await tx[StorageLedger].free(upload_key(tx.tenant, id))
