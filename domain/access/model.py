@@ -140,7 +140,7 @@ class Principal:
 
 
 def effective_scopes(scopes: frozenset[str], role: str) -> frozenset[str]:
-    """A credential never holds a permission that its member's role lacks at this moment."""
+    """Return the scopes of a credential, limited to those of its member's current role."""
     return scopes & ROLES[role]
 
 

@@ -40,7 +40,7 @@ class TokenProofs(Protocol):
     """Across tenants: what presented tokens of one kind prove."""
 
     async def proofs(self, digests: Collection[bytes]) -> Mapping[bytes, tuple[Credential, Principal]]:
-        """The tokens with those keyed hashes and the principals that they make, also when revoked or expired (the caller judges).
+        """Return the tokens with the keyed hashes and their principals, also revoked or expired ones (the caller decides).
 
         Unknown ones, and those whose person is no member any more, are left out.
         """
@@ -51,7 +51,7 @@ class Credentials(Protocol):
     """Across tenants: what a presented credential proves."""
 
     async def keys(self, digests: Collection[bytes]) -> Mapping[bytes, tuple[ApiKey, Principal]]:
-        """The keys with those keyed hashes and the principals they make, also when revoked or expired (the caller judges).
+        """Return the keys with the keyed hashes and their principals, also revoked or expired ones (the caller decides).
 
         Unknown ones are left out.
         """

@@ -45,12 +45,12 @@ class KeyRequest:
 
 
 def new_secret(livemode: bool, restricted: bool) -> str:
-    """The text of a new key: prefix, 32 base62 characters, their checksum of 6 (docs/conventions.md#authentication)."""
+    """Return the text of a new key: prefix, 32 base62 characters, checksum of 6 (docs/conventions.md#authentication)."""
     return secret_with(KEY_PREFIXES[livemode, restricted])
 
 
 def secret_with(prefix: str) -> str:
-    """A new secret: the prefix, 32 random base62 characters (190 bits), their checksum of 6."""
+    """Return a new secret: the prefix, 32 random base62 characters (190 bits), a checksum of 6."""
     body = "".join(secrets.choice(ALPHABET) for _ in range(32))
     return prefix + body + checksum(prefix + body)
 
@@ -64,7 +64,7 @@ class AccessService:
         self._credentials, self._keys, self._tokens = credentials, keys, tokens or {}
 
     def digest(self, text: str) -> bytes:
-        """The keyed hash under which a credential is stored: HMAC-SHA256 (RFC 2104), behind its kind's byte unless it is a key.
+        """Return the keyed hash under which a credential is stored: HMAC-SHA256 (RFC 2104), preceded by the byte of its kind unless it is a key.
 
         Raises Unavailable.
         """
@@ -73,11 +73,11 @@ class AccessService:
         return kind + digest
 
     async def find(self, digest: bytes) -> Proof | None:
-        """What the store knows of a credential, its scopes already cut to the member's role."""
+        """Return the stored credential, with its scopes limited to the member's role, or None."""
         return (await self.known((digest,))).get(digest)
 
     async def known(self, digests: Collection[bytes]) -> Mapping[bytes, Proof]:
-        """What the store knows now of many credentials, by digest; unknown ones are left out."""
+        """Return the stored credentials by digest; unknown ones are left out."""
         found: dict[bytes, Proof] = {}
         if keys := [digest for digest in digests if len(digest) == _PLAIN]:
             found |= await self._credentials.keys(keys)
@@ -88,7 +88,7 @@ class AccessService:
 
     @staticmethod
     def judge(proof: Proof | None, address: str, now: datetime) -> Principal:
-        """The principal, when the credential is in force and used from where it may be.
+        """Return the principal if the credential is in force and used from an allowed address.
 
         Raises AuthenticationRequired, the same for every reason.
         """
@@ -143,6 +143,6 @@ def _cut(proof: Proof) -> Proof:
 
 
 def scopes_of(words: Iterable[str]) -> frozenset[str]:
-    """The scopes that an operator names; `all` stands for every scope."""
+    """Return the scopes that an operator names; `all` means every scope."""
     named = frozenset(words)
     return SCOPES if "all" in named else named

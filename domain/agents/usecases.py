@@ -19,7 +19,7 @@ class ToolManifest:
         return iter(self._tools)
 
     def find(self, name: str) -> AgentTool | None:
-        """The tool of that name, if there is one."""
+        """Return the tool with the name, or None."""
         return self._by_name.get(name)
 
     @staticmethod
@@ -28,5 +28,5 @@ class ToolManifest:
         return tool.scope is None or tool.scope in scopes
 
     def permitted(self, scopes: frozenset[str]) -> tuple[AgentTool, ...]:
-        """The tools that these scopes are enough for."""
+        """Return the tools that the scopes permit."""
         return tuple(tool for tool in self._tools if self.permits(scopes, tool))

@@ -75,7 +75,7 @@ def canonical(value: Any) -> str:
 
 
 def _exact(value: Any) -> Any:
-    """The value with whole numbers as such, and others as they are written out, behind a character that no stored text has."""
+    """Return the value with numbers in canonical form; fractions become text after a character that no stored text contains."""
     if isinstance(value, (str, bool, int)) or value is None:
         return value
     if isinstance(value, (float, Decimal)):
@@ -87,7 +87,7 @@ def _exact(value: Any) -> Any:
 
 
 def digest_of(tenant: Tenant, entry: AuditEntry) -> bytes:
-    """What an entry says, as SHA-256; not its place in the chain."""
+    """Return the SHA-256 of an entry's content, without its place in the chain."""
     context, change = entry.context, entry.change
     actor = {"kind": context.actor.kind, "id": context.actor.id, "on_behalf_of": context.actor.on_behalf_of}
     said = (
@@ -100,7 +100,7 @@ def digest_of(tenant: Tenant, entry: AuditEntry) -> bytes:
 
 
 def chained(before: bytes, digest: bytes) -> bytes:
-    """The hash of the entry with that digest behind the one with the hash `before`."""
+    """Return the hash of an entry with the digest, following the entry with the hash `before`."""
     return sha256(before + digest).digest()
 
 
@@ -138,7 +138,7 @@ class ChainCheck:
         return self.head or ChainHead(0, GENESIS)
 
     def look_at(self, entries: Iterable[AuditEntry]) -> None:
-        """The next entries."""
+        """Check the next entries."""
         for entry in entries:
             if entry.sequence <= self._began.began:
                 self._look_before(entry)
@@ -146,7 +146,7 @@ class ChainCheck:
                 self._follow(entry)
 
     def _look_before(self, entry: AuditEntry) -> None:
-        """An entry before the chain's present beginning: older than chains are, or about to go by age."""
+        """Check an entry before the start of the chain: from before chains existed, or about to be deleted by age."""
         self.before += 1
         if entry.sequence in self.noted:
             self._seen_before.add(entry.sequence)
@@ -186,7 +186,7 @@ class ChainCheck:
         return True
 
     def report(self) -> ChainReport:
-        """What was found, once all entries were looked at."""
+        """Return the findings after all entries were checked."""
         for suspect in self._suspects:
             if any(chained(one, suspect.digest) == suspect.hash for one in self._hashes):
                 suspect.verdict = FaultKind.REORDERED
@@ -201,7 +201,7 @@ class ChainCheck:
         return ChainReport(self.tenant, self.entries, self.before, self._began, tuple(ordered), self.more)
 
     def _compare_early(self) -> None:
-        """What is known of entries before the chain's present beginning: hashes that were noted, the anchor, and that none has gone yet."""
+        """Check the entries before the chain's start: noted hashes, the anchor, and that none is missing early."""
         head = self._began
         for number, hash in self.noted.items():
             if number == head.began and hash != head.anchor:
@@ -235,7 +235,7 @@ class _Suspect:
 
 
 def linked(tenant: Tenant, head: ChainHead, entries: Sequence[AuditEntry]) -> Iterator[tuple[int, bytes]]:
-    """The numbers and hashes of entries that are put behind the head."""
+    """Yield the numbers and hashes of entries that are appended to the head."""
     hash = head.hash
     for number, entry in enumerate(entries, start=head.last + 1):
         hash = chained(hash, digest_of(tenant, entry))

@@ -26,7 +26,7 @@ class Change:
     entry: str = field(default="", compare=False)
 
     def fields(self) -> list[dict[str, Any]]:
-        """The changed fields as `{path, old, new}`."""
+        """Return the changed fields as `{path, old, new}`."""
         paths = sorted(self.before.keys() | self.after.keys())
         return [{"path": path, "old": self.before.get(path), "new": self.after.get(path)} for path in paths]
 
@@ -78,12 +78,12 @@ class Act:
         return self.entries[0].act
 
     def changes(self, *objects: str) -> Iterable[tuple[str, Change]]:
-        """The changes of such resources with the ids of their entries, the latest first."""
+        """Return the changes of these resources with their entry IDs, latest first."""
         return [(one.id, one.change) for one in reversed(self.entries) if one.change.object in objects]
 
 
 def id_at(moment: datetime) -> str:
-    """The least id of an entry that is made then."""
+    """Return the lowest ID of an entry created at the time."""
     return f"aud_{encode(uuid7(max(0, int(moment.timestamp() * 1000)), 0))}"
 
 
@@ -100,11 +100,11 @@ class Audited:
         return cls(object, (*(name for name, field in fields_of(kind).items() if field.in_audit_log), *more))
 
     def created(self, row: Any) -> Change:
-        """The entry of a new resource."""
+        """Return the change of a created resource."""
         return Change(self.object, row.id, "create", {}, self.reported(row))
 
     def updated(self, before: Any, after: Any) -> Change:
-        """The entry of a changed resource: only the fields that differ."""
+        """Return the change of an updated resource, limited to the fields that differ."""
         old, new = self.reported(before), self.reported(after)
         differing = [name for name in self.fields if old.get(name) != new.get(name)]
         return Change(
@@ -116,10 +116,10 @@ class Audited:
         )
 
     def deleted(self, row: Any) -> Change:
-        """The entry of a resource that is gone."""
+        """Return the change of a deleted resource."""
         return Change(self.object, row.id, "delete", self.reported(row), {})
 
     def reported(self, row: Any) -> dict[str, Any]:
-        """The audited fields that have a value, as JSON."""
+        """Return the audited fields that have a value, as JSON types."""
         values = ((name, getattr(row, name)) for name in self.fields)
         return {name: plain(value) for name, value in values if value is not None}

@@ -30,11 +30,11 @@ class AuditLog(Protocol):
         ...
 
     async def kept(self, entry: str) -> bytes | None:
-        """What is kept sealed for an entry."""
+        """Return the sealed data that are stored for an entry."""
         ...
 
     async def take_back(self, act: Sequence[AuditEntry]) -> None:
-        """What is added from now on undoes the act. Raises Conflict where something else has undone it by then."""
+        """Mark the changes that follow in this transaction as undoing the act. Raises Conflict if it is already undone."""
         ...
 
     async def take_turn(self, act: str) -> None:
@@ -46,7 +46,7 @@ class AuditLog(Protocol):
         ...
 
     async def acts(self, acts: Sequence[str]) -> Sequence[AuditEntry]:
-        """The entries of these acts, in the order of their numbers."""
+        """Return the entries of these acts in the order of their numbers."""
         ...
 
     async def undone_by(self, acts: Sequence[str]) -> Mapping[str, str]:
@@ -58,7 +58,7 @@ class AuditLog(Protocol):
         ...
 
     async def page(self, request: PageRequest, filter: AuditFilter) -> Page[AuditEntry]:
-        """A page of entries, newest first; with several filters it may end before it is full."""
+        """Return a page of entries, newest first; with several filters it may be short."""
         ...
 
     def chain(self) -> AbstractAsyncContextManager[Chain]:

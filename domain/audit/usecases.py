@@ -37,7 +37,7 @@ class Reversals(Protocol):
         ...
 
     def permit(self, action: str) -> None:
-        """Raises PermissionDenied, FeatureUnavailable where the caller may not take that back."""
+        """Raise PermissionDenied or FeatureUnavailable if the caller may not undo the action."""
         ...
 
     async def take_back(self, tx: Tx, act: Act) -> None:
@@ -70,7 +70,7 @@ class AuditService:
     async def _sifted(
         self, tx: Tx, filter: AuditFilter, undoable: bool, request: PageRequest, reversals: Reversals
     ) -> Page[ToldEntry]:
-        """A page of those of which it is only known once they were looked at."""
+        """Return a page filtered by whether entries can be undone, which must be determined for each entry."""
         found: list[ToldEntry] = []
         looked, key = 0, request.key
         while looked < _LOOKED:
@@ -167,7 +167,7 @@ def _is_over(entry: AuditEntry, now: datetime) -> bool:
 
 
 async def _first(tx: Tx, entry: AuditEntry) -> AuditEntry:
-    """What was undone, or done again, in the end."""
+    """Return the first entry of the act that a chain of undos leads back to."""
     first = (await tx[AuditLog].acts([entry.act]))[0]
     while first.undoes is not None:
         found = await tx[AuditLog].acts([first.undoes])
@@ -180,7 +180,7 @@ async def _first(tx: Tx, entry: AuditEntry) -> AuditEntry:
 
 
 async def _maker(tx: Tx, target: object) -> str | None:
-    """The latest entry about something that stands in the way."""
+    """Return the ID of the latest entry about a blocking target, or None."""
     if not isinstance(target, str):
         return None
     page = await tx[AuditLog].page(PageRequest(1), AuditFilter(target=target))

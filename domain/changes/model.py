@@ -28,7 +28,7 @@ NETWORK = "network"
 
 
 def network_of(livemode: bool) -> Tenant:
-    """The network log of a mode."""
+    """Return the tenant that owns the network log of a mode."""
     return Tenant(NETWORK, livemode)
 
 
@@ -41,12 +41,12 @@ class View:
 
     @classmethod
     def own(cls, tenant: Tenant) -> "View":
-        """A tenant's view of its own log."""
+        """Return a tenant's view of its own log."""
         return cls(tenant, tenant)
 
     @classmethod
     def network(cls, tenant: Tenant) -> "View":
-        """A tenant's view of the network log of its mode."""
+        """Return a tenant's view of the network log of its mode."""
         return cls(tenant, network_of(tenant.livemode))
 
     @property
@@ -109,7 +109,7 @@ class LogBounds:
         return LogPosition(self.epoch, max(self.low, min(position.position, kept)))
 
     def named(self, position: LogPosition) -> LogPosition:
-        """The position with this epoch, if it was given out while the log had none, or by the first releases."""
+        """Return the position with this epoch if it has none, as before the first epoch."""
         return position if position.epoch else LogPosition(self.epoch, position.position, position.time)
 
     def holds(self, position: LogPosition) -> bool:

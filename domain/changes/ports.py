@@ -58,7 +58,7 @@ class EventReader(Protocol):
         ...
 
     async def begin_epoch(self, log: Tenant, after: LogPosition) -> None:
-        """The log of that epoch has lost the position, and with it what was told: what it holds begins another one, once."""
+        """Start a new epoch of a log that has lost the position, once."""
         ...
 
     async def licensed(self, tenants: Collection[Tenant]) -> frozenset[Tenant]:
@@ -79,7 +79,7 @@ class EventReader(Protocol):
         *,
         most_bytes: int = CHANGES_BYTES,
     ) -> EventBatch:
-        """The first `limit` events behind `after`, oldest first, as they stand in the log.
+        """Return the first `limit` events after `after`, oldest first.
 
         `end` is a position that is known to be there: a page that has found everything comes to it, or beyond.
 
@@ -90,27 +90,27 @@ class EventReader(Protocol):
         ...
 
     async def recent(self, view: View, before: int, limit: int, wanted: EventFilter) -> Recent:
-        """The last `limit` events at positions below `before`, newest first; it ends early as `page` does."""
+        """Return the last `limit` events before a position, newest first; it may end early like `page`."""
         ...
 
     async def splice(
         self, tenant: Tenant, after: LogPosition, end: LogPosition, limit: int, wanted: EventFilter
     ) -> Splice:
-        """The bodies of `page`, of the tenant's own log, joined. Raises CursorExpired."""
+        """Return the joined bodies of a `page` of the tenant's own log. Raises CursorExpired."""
         ...
 
     async def at(self, view: View, positions: Sequence[int]) -> Sequence[LoggedEvent]:
-        """The events at those positions, oldest first; what was dropped, or is hidden by now, is left out."""
+        """Return the events at the positions, oldest first, except deleted and hidden ones."""
         ...
 
     async def later(self, tenant: Tenant, subject: str, after: int, limit: int) -> Sequence[LoggedEvent]:
-        """The tenant's own newest `limit` events about the subject after that position."""
+        """Return the tenant's newest `limit` events about the subject after a position."""
         ...
 
     async def of_products(
         self, tenant: Tenant, products: Collection[str], after: int, limit: int
     ) -> Sequence[LoggedEvent]:
-        """The tenant's own newest `limit` events about these products, their variants and offers, after that position.
+        """Return the tenant's newest `limit` events about the products, their variants and offers, after a position.
 
         Everything behind the position is looked at, so whoever asks bounds it.
         """
@@ -138,7 +138,7 @@ class NetworkLog(Protocol):
     """The network's logs, one for each mode, as the relay fills them."""
 
     async def publishers(self, among: Collection[Tenant] | None = None) -> Mapping[Tenant, LogBounds]:
-        """The logs some of whose events others may hear of, all or those among these, and how far they go."""
+        """Return the bounds of all or some of the logs with published events."""
         ...
 
     async def checkpoints(self, livemode: bool) -> Mapping[Tenant, LogPosition]:
@@ -150,7 +150,7 @@ class NetworkLog(Protocol):
         ...
 
     async def published(self, owner: Tenant, after: LogPosition, limit: int) -> Sequence[LoggedEvent]:
-        """The publisher's first `limit` events after the position that others may hear of, oldest first."""
+        """Return the publisher's first `limit` published events after a position, oldest first."""
         ...
 
     async def append(self, log: Tenant, published: Sequence[Published]) -> bool:
@@ -165,11 +165,11 @@ class EventRendering(Protocol):
     """JSON of events, the bytes that every reader gets."""
 
     def event(self, event: Event, tenant: Tenant, time: datetime) -> bytes:
-        """The envelope with its data (docs/conventions.md#envelope)."""
+        """Return the encoded envelope with its data (docs/conventions.md#envelope)."""
         ...
 
     def redacted(self, event: LoggedEvent, groups: frozenset[str]) -> bytes | None:
-        """The envelope with the field groups alone (docs/conventions.md#licences); None when nothing of the change may be shown."""
+        """Return the envelope limited to the field groups (docs/conventions.md#licences), or None if no change is visible."""
         ...
 
 
@@ -177,5 +177,5 @@ class FeedCursors(Protocol):
     """Opaque cursors of the change feed, bound to organisation and mode."""
 
     def sign(self, tenant: Tenant, position: FeedPosition) -> str:
-        """The cursor of everything after that position."""
+        """Return the cursor for the position."""
         ...

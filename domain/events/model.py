@@ -80,7 +80,7 @@ Changed: TypeAlias = tuple[str, Any, Any]
 
 
 def omitted(field: Mapping[str, Any]) -> dict[str, Any]:
-    """A changed field as JSON whose values are too large to be told: whoever needs them reads the object."""
+    """Return a changed field as JSON without its values, which are too large for the event."""
     rest = {name: value for name, value in field.items() if name not in ("path", "old", "new")}
     return {"path": field["path"], **rest, "omitted": True}
 
@@ -177,7 +177,7 @@ def weight_of(events: Sequence[LoggedEvent]) -> int:
 
 
 def within(events: Sequence[LoggedEvent], limit: int, most_bytes: int) -> Sequence[LoggedEvent]:
-    """The first `limit` of the events, or fewer: up to the one with which their bodies reach `most_bytes`."""
+    """Return the first `limit` events, or fewer: up to the one with which their bodies reach `most_bytes`."""
     weight = 0
     for count, event in enumerate(events[:limit], start=1):
         weight += len(event.body)

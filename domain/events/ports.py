@@ -17,13 +17,13 @@ class EventLog(Protocol):
         ...
 
     async def high_watermark(self) -> int:
-        """The tenant's own high watermark now: what is appended from here on stands above it."""
+        """Return the tenant's current high watermark; later events are above it."""
         ...
 
     async def end(self) -> LogPosition:
-        """The end of the tenant's own log as this transaction sees it."""
+        """Return the end of the tenant's own log as this transaction sees it."""
         ...
 
     async def network_end(self) -> LogPosition:
-        """The end of the network's log in the tenant's mode now. Raises Unavailable: go back to a savepoint then."""
+        """Return the current end of the network log in the tenant's mode. Raises Unavailable; return to a savepoint then."""
         ...

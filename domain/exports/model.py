@@ -108,11 +108,11 @@ class Export:
         return late or self.deaths >= DEATHS
 
     def died(self) -> "Export":
-        """An attempt ended without a word."""
+        """Return the export after an attempt that ended without a result."""
         return replace(self, deaths=self.deaths + 1)
 
     def begun(self, keys: tuple[str, ...], now: datetime) -> "Export":
-        """A worker took it up, for the first time or anew; it writes objects of its own."""
+        """Return the export as started by a worker, which writes new objects."""
         started = self.started_at or now
         return replace(self, status=ExportStatus.RUNNING, started_at=started, rows=0, keys=keys)
 
@@ -121,7 +121,7 @@ class Export:
         return replace(self, rows=rows)
 
     def put_off(self) -> "Export":
-        """An attempt failed, and another one follows."""
+        """Return the export after a failed attempt that will be retried."""
         return replace(self, status=ExportStatus.PENDING, rows=0, failures=self.failures + 1)
 
     def succeeded(self, files: tuple[ExportFile, ...], cursor: str, now: datetime) -> "Export":
@@ -167,5 +167,5 @@ AUDITED = Audited("export", ("kind", "status", "filters", "error", "expires_at")
 
 
 def job_of(export: Export, tenant: Tenant) -> NewJob:
-    """The job that carries the export out; a tenant's follow each other."""
+    """Return the job that executes the export; a tenant's exports execute one after another."""
     return NewJob(CARRY_OUT, f"exports:{tenant.mode}", tenant, {"export": export.id}, key=export.id)

@@ -30,7 +30,7 @@ class ExportUpkeep(Protocol):
     """Across tenants, for the scheduler."""
 
     async def due(self, now: datetime, limit: int) -> Sequence[tuple[Tenant, str]]:
-        """Exports whose files are to go, the longest due first: (tenant, id)."""
+        """Return exports whose files must be deleted, the longest overdue first: (tenant, ID)."""
         ...
 
     async def waiting_since(self) -> datetime | None:
@@ -70,11 +70,11 @@ class Packer(Protocol):
         ...
 
     def pack(self, data: bytes) -> bytes:
-        """What comes out for these bytes; it may be nothing yet."""
+        """Compress the data and return the available output, which may be empty."""
         ...
 
     def end(self) -> bytes:
-        """The rest, once."""
+        """Return the rest of the output, once."""
         ...
 
 

@@ -22,7 +22,7 @@ def bounded_run_at(run_at: datetime, now: datetime) -> datetime:
 
 
 def lane_of(org: str, lane: str) -> str:
-    """What queue and workers call an organisation's lane: it says whose it is, so that its jobs are looked for where they are."""
+    """Return the name of an organisation's lane in queue and workers; it contains the organisation, so that its node is known."""
     return f"{org}{_OF}{lane}"
 
 
@@ -88,12 +88,12 @@ class Backlog:
 
 
 def with_trace(args: Mapping[str, Any], trace: str | None) -> Mapping[str, Any]:
-    """The arguments as they are stored."""
+    """Return the arguments as they are stored, with the trace."""
     return args if trace is None else {**args, _TRACE: trace}
 
 
 def without_trace(args: Mapping[str, Any]) -> tuple[Mapping[str, Any], str | None]:
-    """The arguments as they were given, and what the job follows from."""
+    """Return the original arguments and the trace."""
     if _TRACE not in args:
         return args, None
     return {name: value for name, value in args.items() if name != _TRACE}, args[_TRACE]

@@ -20,7 +20,7 @@ class JobStore(Protocol):
         ...
 
     async def finish(self, job: ClaimedJob) -> None:
-        """The work is done in this transaction. Raises LeaseLost when another attempt holds the job by now."""
+        """Finish the job in this transaction. Raises LeaseLost if another attempt holds the job."""
         ...
 
     async def put_off(self, job: ClaimedJob, run_at: datetime) -> None:
@@ -75,7 +75,7 @@ class Queue(Protocol):
         ...
 
     async def epoch(self) -> str:
-        """A mark that lasts as long as the queue's memory; another answer means that wakes were lost."""
+        """Return a mark of the queue's memory; a different one means that wake-ups were lost."""
         ...
 
     async def healthy(self) -> bool:

@@ -51,7 +51,7 @@ def refusal(url: str, allowed: frozenset[str], ports: frozenset[int] | None = PO
 
 
 def remedy(host: str, port: int) -> str:
-    """What to do about a host that is refused: of two ways, the second is the operator's."""
+    """Return the remedies for a refused host: a public address, or a setting of the operator."""
     name = f"[{host}]" if ":" in host and not host.startswith("[") else host
     return f"Use a public address, or have the operator of this service add {name}:{port} to {SETTING}."
 

@@ -36,5 +36,5 @@ class Bucket:
 
 
 def full(burst: int, rate: float, now: float) -> Bucket:
-    """A full bucket."""
+    """Return a full bucket."""
     return Bucket(burst, rate, float(burst), now)

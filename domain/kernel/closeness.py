@@ -23,12 +23,12 @@ class Closeness:
         self._left = LOOKS
 
     def closest(self, word: str, known: Sequence[str]) -> str | None:
-        """The word that was probably meant, if there is one."""
+        """Return the known word that was probably meant, or None."""
         found = self._close(word, known, 1)
         return found[0] if found else None
 
     def listed(self, word: str, known: Iterable[str]) -> str:
-        """The known words, the closest first: all of a few, else the first of them and how many more there are."""
+        """Return the known words, closest first; of more than FEW words, the first ones and the number of the others."""
         words = list(known)
         if len(words) > FEW:
             close = self._close(word, words, NAMED)
@@ -52,7 +52,7 @@ class Closeness:
 
 
 def listed(words: Sequence[str], few: int = FEW) -> str:
-    """The words with commas between: all of a few, else the first of them and how many more there are."""
+    """Return the words separated by commas; of more than `few` words, the first ones and the number of the others."""
     if len(words) <= few:
         return ", ".join(words)
     return f"{', '.join(words[:NAMED])} and {len(words) - NAMED} more"

@@ -39,7 +39,7 @@ class DomainError(Exception):
 
     @classmethod
     def of(cls, field: str, code: str, detail: str) -> Self:
-        """The refusal that one field is the reason of: its dotted path, its code, and the sentence for both."""
+        """Return the error for a single invalid field, with its dotted path, code and detail."""
         return cls(detail, fields=(FieldError(field, code, detail),))
 
 

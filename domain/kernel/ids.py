@@ -74,7 +74,7 @@ _FIVE = 3844**5
 
 
 def encode(number: int) -> str:
-    """The 22 base62 characters of a 128-bit number, most significant first."""
+    """Return the 22 base62 characters of a 128-bit number, most significant first."""
     rest, low = divmod(number, _FIVE)
     top, high = divmod(rest, _FIVE)
     return _PAIRS[top] + _five(high) + _five(low)
@@ -90,7 +90,7 @@ def _five(number: int) -> str:
 
 
 def uuid7(milliseconds: int, random_bits: int) -> int:
-    """A UUIDv7 as a number: 48 bits of time, version 7, 74 random bits."""
+    """Return a UUIDv7 as a number: 48 bits of time, version 7, 74 random bits."""
     high = random_bits >> 62 & 0xFFF
     low = random_bits & 0x3FFF_FFFF_FFFF_FFFF
     return (milliseconds & 0xFFFF_FFFF_FFFF) << 80 | 0x7 << 76 | high << 64 | 0b10 << 62 | low
@@ -114,7 +114,7 @@ class _Sequence:
         self._bits = 0
 
     def next(self) -> int:
-        """The next UUIDv7."""
+        """Return the next UUIDv7."""
         now = CLOCK.unix_ms()
         with self._lock:
             if now > self._milliseconds or now < self._milliseconds - _CORRECTED:
@@ -135,22 +135,22 @@ def begin_anew() -> None:
 
 
 def new_id(prefix: str) -> str:
-    """A new identifier of the kind that `prefix` names, unique; those of one process sort in the order of their making."""
+    """Return a new unique identifier with the prefix; identifiers of one process sort by creation."""
     return f"{prefix}_{encode(_SEQUENCE.next())}"
 
 
 def from_digest(prefix: str, digest: bytes) -> str:
-    """A lasting identifier made from the first 16 bytes of a digest, for things that a release defines itself."""
+    """Return a permanent identifier, made of the first 16 bytes of a digest, for objects that a release defines."""
     return f"{prefix}_{encode(int.from_bytes(digest[:16], 'big') % _MAX)}"
 
 
 def pattern_of(prefix: str) -> str:
-    """The regular expression of an identifier with this prefix, as schemas have it."""
+    """Return the regular expression of identifiers with the prefix, as used in schemas."""
     return f"^{prefix}_[0-9A-Za-z]{{{LENGTH}}}$"
 
 
 def prefix_in(pattern: str) -> str | None:
-    """The prefix that the pattern is of, or None for a pattern of something else."""
+    """Return the prefix of a pattern that `pattern_of` returned, or None for any other pattern."""
     prefix = pattern[1:].partition("_")[0]
     return prefix if prefix in NOUNS and pattern == pattern_of(prefix) else None
 
@@ -165,6 +165,6 @@ def is_id(prefix: str, text: str) -> bool:
 
 
 def kind_of(text: str) -> str | None:
-    """What the text is the id of, by its prefix, such as `a product`; None for what is no id, or only looks a bit like one."""
+    """Return the kind of object that an ID belongs to, such as `a product`; None for any other text."""
     prefix = text.partition("_")[0]
     return NOUNS[prefix] if prefix in NOUNS and is_id(prefix, text) else None

@@ -6,7 +6,7 @@ _LOWER = str.maketrans(string.ascii_uppercase, string.ascii_lowercase)
 
 
 def address_key(email: str) -> str:
-    """An address or a domain as it is compared: case of A to Z does not count.
+    """Return an email address or domain in the form in which it is compared: A to Z in lower case.
 
     Nothing else is folded: ß and ss, or the sign of the kelvin and k, stand in addresses that belong to two people.
     """

@@ -33,6 +33,6 @@ class Filter:
     """What a list lets through: rows whose fields equal every field given here under the same name; None means any."""
 
     def given(self) -> dict[str, Any]:
-        """The fields that are given."""
+        """Return the fields that are not None."""
         values = ((field.name, getattr(self, field.name)) for field in fields(self))
         return {name: value for name, value in values if value is not None}

@@ -18,7 +18,7 @@ def instant(moment: datetime) -> str:
 
 
 def plain(value: Any, moment: Callable[[datetime], str] = instant) -> Any:
-    """The value as JSON: dataclasses as objects without what is absent in them, tuples as lists, sets sorted, times by `moment`.
+    """Return the value as JSON types: dataclasses as objects without None, tuples as lists, sets sorted, times by `moment`.
 
     Lists of thousands of problems or attempts go through here, so texts and numbers are passed by without a call.
     """
@@ -66,5 +66,5 @@ def _dataclass(names: tuple[str, ...]) -> Callable[[Any, Callable[[datetime], st
 
 
 def storable(text: str) -> str:
-    """The text as databases and messages take it: without NUL, and without halves of characters."""
+    """Return the text as databases accept it: without NUL and lone surrogates."""
     return text if text.isprintable() else text.replace("\0", "\ufffd").encode("utf-8", "replace").decode()

@@ -15,13 +15,13 @@ _SAMPLE = "01J8ZQ5T3V7XK2M9RB4CDW"
 
 
 def id_of(prefix: str, description: str = "") -> Schema:
-    """An identifier with that prefix."""
+    """Return the schema of an identifier with the prefix."""
     schema: Schema = {"type": "string", "pattern": pattern_of(prefix), "examples": [f"{prefix}_{_SAMPLE}"]}
     return schema | ({"description": description} if description else {})
 
 
 def text(example: str, *, longest: int = 500, shortest: int = 1, description: str = "") -> Schema:
-    """A string with bounds."""
+    """Return the schema of a string with bounds."""
     schema: Schema = {"type": "string", "minLength": shortest, "maxLength": longest, "examples": [example]}
     return schema | ({"description": description} if description else {})
 
@@ -36,7 +36,7 @@ def enum(*values: str) -> Schema:
 
 
 def integer(example: int, *, least: int | None = None, most: int | None = None, description: str = "") -> Schema:
-    """A whole number with bounds."""
+    """Return the schema of a whole number with bounds."""
     schema: Schema = {"type": "integer", "examples": [example]}
     if least is not None:
         schema["minimum"] = least
@@ -46,12 +46,12 @@ def integer(example: int, *, least: int | None = None, most: int | None = None, 
 
 
 def number(example: float, description: str = "") -> Schema:
-    """An exact number."""
+    """Return the schema of an exact number."""
     return {"type": "number", "examples": [example]} | ({"description": description} if description else {})
 
 
 def boolean(example: bool = True, description: str = "") -> Schema:
-    """True or false."""
+    """Return the schema of a boolean."""
     return {"type": "boolean", "examples": [example]} | ({"description": description} if description else {})
 
 
@@ -62,23 +62,23 @@ def timestamp(description: str = "") -> Schema:
 
 
 def moment_of(text: str) -> datetime:
-    """The moment that RFC 3339 text names, in UTC; beyond microseconds it is cut. Raises ValueError or OverflowError."""
+    """Parse an RFC 3339 time into UTC, truncated to microseconds. Raises ValueError or OverflowError."""
     return datetime.fromisoformat(text).astimezone(UTC)
 
 
 def moments_in(properties: Mapping[str, Mapping[str, Any]]) -> Callable[[Mapping[str, Any]], dict[str, Any]]:
-    """Reads those values of valid properties that are moments."""
+    """Return a function that parses the date-time properties of valid values."""
     names = tuple(name for name, schema in properties.items() if schema.get("format") == "date-time")
     return lambda values: {name: moment_of(values[name]) for name in names if isinstance(values.get(name), str)}
 
 
 def date() -> Schema:
-    """A calendar date."""
+    """Return the schema of a calendar date."""
     return {"type": "string", "format": "date", "examples": ["2026-12-04"]}
 
 
 def url(example: str = "https://vendor.example/feed.csv") -> Schema:
-    """An absolute http or https address."""
+    """Return the schema of an absolute HTTP URL."""
     return {
         "type": "string",
         "format": "uri",
@@ -90,7 +90,7 @@ def url(example: str = "https://vendor.example/feed.csv") -> Schema:
 
 
 def currency() -> Schema:
-    """A lower-case ISO 4217 code."""
+    """Return the schema of a lower-case ISO 4217 code."""
     return named("currency", {"type": "string", "enum": sorted(EXPONENTS), "examples": ["usd"]})
 
 
@@ -100,7 +100,7 @@ def minor(example: int = 49900, description: str = "Minor units of the currency.
 
 
 def named(name: str, schema: Schema) -> Schema:
-    """The schema under a name of its own: descriptions of the API show it once, and clients get one type for it."""
+    """Return the schema under a name: the API description contains it once, and clients get one type for it."""
     return schema | {"title": name}
 
 
@@ -111,17 +111,17 @@ def failure(code: str, message: str, description: str) -> Schema:
 
 
 def constant(value: str) -> Schema:
-    """An object marker."""
+    """Return the schema of a constant, such as an object marker."""
     return {"type": "string", "const": value, "examples": [value]}
 
 
 def nullable(schema: Schema) -> Schema:
-    """The schema or null."""
+    """Return the schema extended by null."""
     return {"anyOf": [schema, {"type": "null"}], "examples": schema.get("examples", [None])}
 
 
 def array(items: Schema, *, most: int | None = None, least: int | None = None, description: str = "") -> Schema:
-    """A list of one kind of thing."""
+    """Return the schema of a list."""
     schema: Schema = {"type": "array", "items": items}
     if most is not None:
         schema["maxItems"] = most
@@ -137,7 +137,7 @@ def map_of(values: Schema, example: Mapping[str, Any], description: str = "") ->
 
 
 def strict_object(properties: Mapping[str, Schema], required: tuple[str, ...] = (), description: str = "") -> Schema:
-    """An object that refuses unknown fields (request bodies)."""
+    """Return the schema of an object that rejects unknown fields (request bodies)."""
     schema: Schema = {
         "type": "object",
         "properties": dict(properties),
@@ -150,7 +150,7 @@ def strict_object(properties: Mapping[str, Schema], required: tuple[str, ...] = 
 def record(
     object_name: str | None, properties: Mapping[str, Schema], optional: tuple[str, ...] = (), description: str = ""
 ) -> Schema:
-    """An answered object: every property is required but the optional ones; readers ignore what they do not know."""
+    """Return the schema of a response object; all properties are required except the optional ones."""
     marked = {"object": constant(object_name), **properties} if object_name else dict(properties)
     schema: Schema = {
         "type": "object",
@@ -163,7 +163,7 @@ def record(
 
 
 def list_of(item: Schema) -> Schema:
-    """The list envelope."""
+    """Return the schema of the list envelope."""
     title = {"title": f"{item['title']}_list"} if "title" in item else {}
     return {
         **title,
@@ -179,7 +179,7 @@ def list_of(item: Schema) -> Schema:
 
 
 def example(schema: Schema) -> Any:
-    """An example made of the examples inside the schema."""
+    """Return an example composed of the examples in the schema."""
     if schema.get("examples"):
         return schema["examples"][0]
     if "anyOf" in schema:

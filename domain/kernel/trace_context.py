@@ -16,12 +16,12 @@ class TraceContext:
     sampled: bool
 
     def __str__(self) -> str:
-        """The `traceparent`."""
+        """Return the `traceparent`."""
         return f"00-{self.trace}-{self.span}-{self.sampled:02x}"
 
 
 def context_of(text: str | None) -> TraceContext | None:
-    """The context that the text names; None for anything else, so that whoever sends rubbish begins a trace of its own.
+    """Parse a `traceparent` header; return None for an invalid one, which starts a new trace.
 
     Later versions than 00 may say more at the end, which is passed over.
     """

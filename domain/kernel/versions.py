@@ -34,7 +34,7 @@ class Versions:
         return not self._rewriters[date]
 
     def shape(self, body: Any, date: str) -> Any:
-        """The JSON value in the shape of that version, objects inside objects included."""
+        """Return the JSON value in the shape of the version, including nested objects."""
         for rewriters in self._rewriters[date]:
             body = _rewrite(body, rewriters)
         return body

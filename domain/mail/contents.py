@@ -28,7 +28,7 @@ class ContentKind(StoredEnum):
 
 
 def kind_of(content: bytes) -> ContentKind | AttachmentNote:
-    """The kind of content, or why it is none that holds data."""
+    """Return the kind of content, or the reason why it cannot contain data."""
     if not content.strip(b"\x00 \t\r\n\xef\xbb\xbf"):
         return AttachmentNote.EMPTY
     if content.startswith(b"\x1f\x8b"):

@@ -33,13 +33,13 @@ def names_to_walk(domain: str) -> tuple[str, ...]:
 
 
 def record_of(texts: Iterable[bytes]) -> Policy | None:
-    """The record among the texts at a domain's `_dmarc`; None when there is none, or more than one."""
+    """Return the DMARC record among the texts of a domain's `_dmarc` name; None for none or several."""
     found = [text for text in texts if text[:8].replace(b" ", b"").lower().startswith(b"v=dmarc1")]
     return _parsed(found[0][:_LONGEST].decode("ascii", errors="replace")) if len(found) == 1 else None
 
 
 def organisation_of(domain: str, records: Mapping[str, Policy]) -> str:
-    """The organisation's domain, by the records that a walk has found: the highest one that has a record."""
+    """Return the organisational domain by the records of a DNS tree walk: the highest domain with a record."""
     walk = names_to_walk(domain)
     highest = domain
     for at, name in enumerate(walk):
@@ -55,7 +55,7 @@ def organisation_of(domain: str, records: Mapping[str, Policy]) -> str:
 
 
 def policy_for(domain: str, records: Mapping[str, Policy]) -> tuple[Policy, MailPolicy] | None:
-    """The record that counts for mail of that author's domain, and what it asks for; None when there is none."""
+    """Return the record and policy that apply to mail of the author's domain, or None."""
     if own := records.get(domain):
         return own, own.policy
     above = records.get(organisation_of(domain, records))
@@ -68,7 +68,7 @@ def aligned(author: str, other: str, organisations: Sequence[str], *, strict: bo
 
 
 def outcome(*, passed: bool, unsure: bool) -> CheckResult:
-    """What DMARC comes to, once there is a policy. `unsure`: a check that did not pass might have, had the DNS answered."""
+    """Return the DMARC result under a policy; `unsure` if a failed check might have passed without DNS errors."""
     if passed:
         return CheckResult.PASS
     return CheckResult.TEMPERROR if unsure else CheckResult.FAIL
@@ -95,5 +95,5 @@ def _policy(text: str | None) -> MailPolicy | None:
 
 
 def _milder(policy: MailPolicy) -> MailPolicy:
-    """What is done while a domain only tries its policy out."""
+    """Return the policy of a domain that is only testing its policy."""
     return MailPolicy.QUARANTINE if policy == MailPolicy.REJECT else MailPolicy.NONE

@@ -28,7 +28,7 @@ class MessageReader(Protocol):
     """Reads what a message says, within bounds and off the event loop."""
 
     async def read(self, raw: bytes) -> ReadMessage:
-        """Author, subject and files. Raises MessageUnreadable."""
+        """Parse author, subject and files. Raises MessageUnreadable."""
         ...
 
 
@@ -36,5 +36,5 @@ class SenderChecks(Protocol):
     """SPF, DKIM and DMARC."""
 
     async def check(self, raw: bytes, author: str, envelope: Envelope) -> Authentication:
-        """What they say of a message by that author (an address). Takes a bounded time; never raises for what is sent."""
+        """Authenticate a message by its author (an address) within bounded time; never raises for message content."""
         ...

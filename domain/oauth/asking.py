@@ -17,7 +17,7 @@ class Call:
     method: str = "POST"
 
     def get(self, name: str) -> str | None:
-        """The parameter's value; one that is sent empty counts as not sent (RFC 6749 §3.1)."""
+        """Return the parameter's value; an empty parameter counts as absent (RFC 6749 §3.1)."""
         return next((value for key, value in self.pairs if key == name and value), None)
 
     def all(self, name: str) -> tuple[str, ...]:
@@ -96,5 +96,5 @@ class Metadata:
 
 
 def user_code_of(typed: str) -> str:
-    """A user code as it is compared: letters alone, in capitals, without dash and spaces."""
+    """Return a user code in the form in which it is compared: capital letters without dash and spaces."""
     return "".join(letter for letter in typed.upper() if letter.isalnum())[:20]

@@ -281,10 +281,10 @@ GRANT = Audited("oauth_grant", ("app", "app_name", "user", "scopes", "revoked_at
 
 
 def scopes_of(text: str) -> frozenset[str]:
-    """The scopes of a space-separated list (RFC 6749 §3.3)."""
+    """Parse a space-separated list of scopes (RFC 6749 §3.3)."""
     return frozenset(text.split())
 
 
 def scope_text(scopes: frozenset[str]) -> str:
-    """The scopes as a space-separated list, in alphabetical order."""
+    """Return the scopes as a space-separated, sorted list."""
     return " ".join(sorted(scopes))

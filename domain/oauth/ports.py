@@ -41,11 +41,11 @@ class AppStore(Protocol):
         ...
 
     async def grants(self, user: str | None = None) -> Sequence[Grant]:
-        """The grants in force, of one person or of all, the oldest first."""
+        """Return the grants in force, of one person or of all, oldest first."""
         ...
 
     async def grant(self, app: str, user: str) -> Grant | None:
-        """The grant in force for that app by that person."""
+        """Return the grant in force of the person for the app."""
         ...
 
     async def put_grant(self, grant: Grant) -> None:
@@ -57,11 +57,11 @@ class TokenStore(Protocol):
     """Across tenants: apps by how they name themselves, and the codes and tokens of sign-ins."""
 
     async def app(self, client_id: str) -> App | None:
-        """The app that names itself so, whoever made it."""
+        """Return the app with the client ID, of any organisation."""
         ...
 
     async def app_of(self, id: str) -> App | None:
-        """The app with that id."""
+        """Return the app with the ID."""
         ...
 
     async def keep_app(self, app: App) -> App:
@@ -73,11 +73,11 @@ class TokenStore(Protocol):
         ...
 
     async def code(self, digest: bytes) -> Code | None:
-        """A code, used or not."""
+        """Return a code, used or not."""
         ...
 
     async def token(self, digest: bytes) -> HeldToken | None:
-        """A token of any kind, in force or not."""
+        """Return a token of any kind, in force or not."""
         ...
 
     async def redeem(self, code: Code, family: Family, tokens: Collection[Token]) -> bool:
@@ -108,11 +108,11 @@ class TokenStore(Protocol):
         ...
 
     async def device(self, digest: bytes) -> Device | None:
-        """The request with that device code."""
+        """Return the request with the device code."""
         ...
 
     async def device_of_user_code(self, digest: bytes, now: datetime) -> Device | None:
-        """The request with that user code, unless it is over."""
+        """Return the request with the user code, unless it has expired."""
         ...
 
     async def save_poll(self, device: Device) -> None:
@@ -155,15 +155,15 @@ class GrantRules(Protocol):
         ...
 
     def wish(self, call: Call, known: Known) -> Wish:
-        """What an authorization request asks for. The refusal's `location` is set once the redirect URI is vetted."""
+        """Validate an authorization request. The error's `location` is set once the redirect URI has been validated."""
         ...
 
     def agreed(self, call: Call, known: Known, user: str) -> Redirect:
-        """The answer to an authorization request that the person agreed to."""
+        """Return the response to an authorization request that the person accepted."""
         ...
 
     def denied(self, call: Call, known: Known, code: str = "access_denied") -> Redirect:
-        """The answer to one that was not agreed to, or could not be asked about."""
+        """Return the response to an authorization request that was declined or could not be shown."""
         ...
 
     def token(self, call: Call, known: Known) -> Granted:
@@ -171,21 +171,21 @@ class GrantRules(Protocol):
         ...
 
     def device(self, call: Call, known: Known) -> DeviceStart:
-        """What a device is told that wants to be signed in."""
+        """Return the response to a device that requests sign-in."""
         ...
 
     def presented(self, call: Call, known: Known, endpoint: str) -> Mapping[str, Any]:
-        """The answer of `revocation` and `introspection`: the app proved who it is, and the token is its own if there is one."""
+        """Return the response of `revocation` or `introspection` for an authenticated app and its own token, if any."""
         ...
 
     def registered(self, metadata: Mapping[str, Any]) -> Metadata:
-        """What an app that registers itself says."""
+        """Validate the metadata of an app that registers itself."""
         ...
 
     def described(self, url: str, document: Mapping[str, Any]) -> Metadata:
-        """What the document at an app's `client_id` says."""
+        """Validate the document at an app's `client_id`."""
         ...
 
     def server(self) -> Mapping[str, Any]:
-        """What this server can do (RFC 8414)."""
+        """Return the server's metadata (RFC 8414)."""
         ...

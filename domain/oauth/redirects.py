@@ -74,7 +74,7 @@ def chosen(registered: tuple[str, ...], asked: str, kind: AppKind) -> bool:
 
 
 def host_of(uri: str) -> str:
-    """What a person is told of where the app will be told: the host, `this device`, or the app's own scheme."""
+    """Return the redirect target as shown to people: the host, `this device`, or the app's own scheme."""
     if _is_loopback(uri):
         return "this device"
     parts = urlsplit(uri)

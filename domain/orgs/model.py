@@ -68,7 +68,7 @@ class Organisation:
     created_at: datetime
 
     def catalogue(self, livemode: bool) -> str:
-        """The organisation's own catalogue in that mode."""
+        """Return the organisation's own catalogue in the mode."""
         return self.catalogues[0 if livemode else 1]
 
 

@@ -12,7 +12,7 @@ class OrgStore(Protocol):
     """In a tenant's transaction: its own organisation."""
 
     async def own(self) -> Organisation:
-        """The tenant's organisation."""
+        """Return the tenant's organisation."""
         ...
 
     async def change(self, name: str, api_version: str | None) -> None:
@@ -24,7 +24,7 @@ class OrgStore(Protocol):
         ...
 
     async def member(self, email: str) -> Member | None:
-        """The member with that address, ignoring case."""
+        """Return the member with the address, ignoring case."""
         ...
 
     async def members(self, page_request: PageRequest) -> Page[Member]:
@@ -58,7 +58,7 @@ class OrgStore(Protocol):
     async def settle_invitation(
         self, id: str, *, accepted_at: datetime | None = None, revoked_at: datetime | None = None
     ) -> None:
-        """It was accepted, or taken back."""
+        """Record that an invitation was accepted or revoked."""
         ...
 
     async def plans(self) -> Sequence[Plan]:
@@ -70,11 +70,11 @@ class Memberships(Protocol):
     """Across tenants: a person belongs to many."""
 
     async def of_user(self, user: str, page_request: PageRequest) -> Page[Organisation]:
-        """The organisations a user is a member of, by id."""
+        """Return a page of the organisations of a user, by ID."""
         ...
 
     async def invited(self, digest: bytes) -> Invited | None:
-        """The invitation of that keyed hash and the organisation it leads into, also when it is over (the caller judges)."""
+        """Return the invitation with the keyed hash and its organisation, also if it is over (the caller decides)."""
         ...
 
     async def forget_invitations(self, before: datetime) -> int:
@@ -90,11 +90,11 @@ class OrgRegistry(Protocol):
         ...
 
     async def find(self, id_or_name: str) -> Organisation | None:
-        """An organisation by id, or by its exact name when that is unique."""
+        """Return the organisation with the ID, or with the exact name if it is unique."""
         ...
 
     async def named(self, name: str) -> Sequence[Organisation]:
-        """The organisations of exactly that name, or every one for an empty name; the oldest first."""
+        """Return the organisations with exactly this name, or all for an empty name, oldest first."""
         ...
 
     async def change_plan(self, id: str, plan: Plan) -> None:

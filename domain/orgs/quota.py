@@ -13,5 +13,5 @@ def until_next_month(now: datetime) -> int:
 
 
 def exceeded(meter: str, detail: str, now: datetime) -> QuotaExceeded:
-    """The refusal; it names the meter, and its Retry-After counts to the month's end, when plans change."""
+    """Return the error, with the meter and the time until the next month."""
     return QuotaExceeded(detail, retry_after=until_next_month(now), extra={"meter": meter})

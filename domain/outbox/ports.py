@@ -42,21 +42,21 @@ class Outbox(Protocol):
         ...
 
     async def latest(self, limit: int) -> Sequence[OutgoingMessage]:
-        """The newest first."""
+        """Return the newest messages first."""
         ...
 
     async def claim(
         self, now: datetime, until: datetime, not_before: datetime, limit: int
     ) -> Sequence[OutgoingMessage]:
-        """The longest due, with one attempt more each; nobody else has them `until` then. Those made before `not_before` stay."""
+        """Claim the longest-due messages until a time, and count an attempt; messages created before `not_before` stay."""
         ...
 
     async def sent(self, id: str, now: datetime) -> None:
-        """It was taken; its text is kept no longer."""
+        """Record that the message was accepted, and delete its text."""
         ...
 
     async def failed(self, id: str, failure: str, next_at: datetime | None) -> None:
-        """It was not; it is tried again then, or never (None)."""
+        """Record a failed attempt; it is retried at a time, or never (None)."""
         ...
 
     async def forget(self, before: datetime) -> int:

@@ -38,11 +38,11 @@ class OutgoingMail:
         return message
 
     async def latest(self, limit: int = 50) -> Sequence[OutgoingMessage]:
-        """The newest first."""
+        """Return the newest messages first."""
         return await self.outbox.latest(limit)
 
     def text(self, message: OutgoingMessage) -> str:
-        """What it says; empty once it was sent."""
+        """Return the message's text; empty after it was sent."""
         if not message.sealed:
             return ""
         return str(self.vault.open(message.sealed, message.id)["body"])

@@ -44,10 +44,10 @@ class Passkey:
 
 
 def shown_code(text: str) -> str:
-    """A recovery code as people read it: two halves."""
+    """Return a recovery code as it is displayed, in two halves."""
     return f"{text[: CODE_LENGTH // 2]}-{text[CODE_LENGTH // 2 :]}"
 
 
 def typed_code(text: str) -> str:
-    """A code as it is compared, however it was typed."""
+    """Return a code in the form in which it is compared."""
     return "".join(char for char in text.casefold() if char.isalnum())

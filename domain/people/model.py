@@ -40,7 +40,7 @@ class User:
 
 
 def email_key(email: str) -> str:
-    """An address as it is compared: case does not count."""
+    """Return an email address in the form in which it is compared, ignoring case."""
     return address_key(email)
 
 

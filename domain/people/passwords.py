@@ -13,12 +13,12 @@ SOON = "That password is among those that are tried first; choose another, such 
 
 
 def normalised(password: str) -> str:
-    """A password as it is hashed and compared: NFKC, so that keyboards that compose letters differently agree (RFC 8265)."""
+    """Return a password as it is hashed and compared: NFKC, because keyboards compose letters differently (RFC 8265)."""
     return unicodedata.normalize("NFKC", password)
 
 
 def typed(password: str) -> str:
-    """What somebody has typed, as it is compared; what is too long for any password is none, and costs no more to look at."""
+    """Return an entered password as it is compared; a text beyond the maximum length is treated as empty."""
     return normalised(password) if len(password) <= _LONGEST_TYPED else ""
 
 
@@ -37,7 +37,7 @@ def refusal(password: str, email: str, name: str = "") -> str | None:
 
 
 def own_words(email: str, name: str) -> list[str]:
-    """The parts of somebody's address and name that a password may not have in it."""
+    """Return the parts of a person's address and name that a password must not contain."""
     local, _, domain = email.casefold().partition("@")
     parts = [email.casefold(), local, domain, *name.casefold().split()]
     return [part for part in parts if len(part) >= _SHORTEST_NAME]

@@ -14,15 +14,15 @@ class People(Protocol):
     """Who there is. Each call is a transaction of its own."""
 
     async def get(self, id: str) -> User | None:
-        """The user of that id."""
+        """Return the user with the ID, or None."""
         ...
 
     async def several(self, ids: Collection[str]) -> Mapping[str, User]:
-        """The users of those ids, by id; unknown ones are left out."""
+        """Return the users by ID; unknown IDs are left out."""
         ...
 
     async def by_email(self, email: str) -> User | None:
-        """The user of that address, ignoring case."""
+        """Return the user with the address, ignoring case, or None."""
         ...
 
     async def add(self, user: User) -> User:
@@ -38,7 +38,7 @@ class People(Protocol):
         ...
 
     async def password(self, user: str) -> str | None:
-        """The encoded hash of the password; None for who has none."""
+        """Return the encoded password hash, or None without a password."""
         ...
 
     async def set_password(self, user: str, encoded: str, now: datetime) -> None:
@@ -50,7 +50,7 @@ class People(Protocol):
         ...
 
     async def events(self, user: str, limit: int) -> Sequence[SecurityEvent]:
-        """The newest of them first."""
+        """Return the newest security events first."""
         ...
 
     async def forget_events(self, before: datetime) -> int:
@@ -66,7 +66,7 @@ class Sessions(Protocol):
         ...
 
     async def find(self, digest: bytes) -> SignedIn | None:
-        """The session of that keyed hash with its person and what they may do now, also when it is over (the caller judges)."""
+        """Return the session with the keyed hash, its person and their current permissions, also after it ended (the caller decides)."""
         ...
 
     async def of_user(self, user: str) -> Sequence[Session]:
@@ -118,7 +118,7 @@ class OneTimeLinks(Protocol):
         ...
 
     async def find(self, digest: bytes, purpose: Purpose, now: datetime) -> OneTimeLink | None:
-        """The link, while it can be used."""
+        """Return the link if it can be used, or None."""
         ...
 
     async def use(self, digest: bytes, purpose: Purpose, now: datetime) -> OneTimeLink | None:
@@ -130,7 +130,7 @@ class Factors(Protocol):
     """One app for one-time codes a person, and their recovery codes."""
 
     async def authenticator(self, user: str) -> Authenticator | None:
-        """The person's, confirmed or not."""
+        """Return the person's authenticator, confirmed or not, or None."""
         ...
 
     async def enrol(self, authenticator: Authenticator) -> Authenticator:
@@ -138,7 +138,7 @@ class Factors(Protocol):
         ...
 
     async def confirm(self, authenticator: Authenticator, step: int, digests: Sequence[bytes], now: datetime) -> bool:
-        """A first code was right: it counts from now on, with these recovery codes' keyed hashes, and no others.
+        """Confirm the authenticator after its first code and replace the recovery codes by these keyed hashes.
 
         False, and nothing, when another call was faster, or it is not the person's any more.
         """
@@ -173,15 +173,15 @@ class Passkeys(Protocol):
         ...
 
     async def of_user(self, user: str) -> Sequence[Passkey]:
-        """The oldest first."""
+        """Return the user's passkeys, oldest first."""
         ...
 
     async def find(self, credential: bytes) -> Passkey | None:
-        """The one of that credential."""
+        """Return the passkey with the credential ID, or None."""
         ...
 
     async def used(self, passkey: Passkey, sign_count: int, now: datetime) -> bool:
-        """It has signed; False when its count does not rise (another device has a copy), unless it counts nothing."""
+        """Record a signature; return False if the counter does not increase (a copied key), unless the device does not count."""
         ...
 
     async def rename(self, user: str, id: str, name: str) -> bool:
@@ -223,23 +223,23 @@ class Ceremonies(Protocol):
     """For the one origin that the console has. Who uses a passkey is verified by its device (PIN, finger, face)."""
 
     def registration(self, user: User, known: Sequence[Passkey], challenge: bytes) -> str:
-        """What `navigator.credentials.create` is given, as JSON; devices with a `known` one refuse."""
+        """Return the options of `navigator.credentials.create` as JSON; devices with a `known` passkey refuse."""
         ...
 
     def registered(self, answer: str, challenge: bytes) -> Registration:
-        """What came of it. Raises PasskeyRefused."""
+        """Verify the response of a registration. Raises PasskeyRefused."""
         ...
 
     def sign_in(self, challenge: bytes, known: Sequence[Passkey] = ()) -> str:
-        """What `navigator.credentials.get` is given, as JSON: any passkey, or one of the `known`."""
+        """Return the options of `navigator.credentials.get` as JSON, for any passkey or for one of `known`."""
         ...
 
     def credential(self, answer: str) -> bytes:
-        """The id of the credential that answered; nothing is proved yet. Raises PasskeyRefused."""
+        """Return the credential ID of a response, without verification. Raises PasskeyRefused."""
         ...
 
     def signed(self, answer: str, challenge: bytes, passkey: Passkey) -> int:
-        """The new count of a signature by that passkey. Raises PasskeyRefused."""
+        """Verify a signature by the passkey, and return its new counter. Raises PasskeyRefused."""
         ...
 
 
@@ -255,7 +255,7 @@ class OneTimeCodes(Protocol):
     """SHA-1, six digits, 30 seconds, as every app has it."""
 
     def secret(self) -> str:
-        """A new secret: base32, 160 bits."""
+        """Return a new secret: base32, 160 bits."""
         ...
 
     def enrolment(self, secret: str, account: str) -> Enrolment:
@@ -263,7 +263,7 @@ class OneTimeCodes(Protocol):
         ...
 
     def step(self, secret: str, code: str, now: datetime) -> int | None:
-        """The step whose code it is, of now and one before or after; None when it is no such code."""
+        """Return the time step of a code, among the current one and its neighbours; None for a wrong code."""
         ...
 
 
@@ -274,7 +274,7 @@ class Passwords(Protocol):
     """
 
     async def hash(self, password: str) -> str:
-        """The password's encoded hash, with its salt and what it cost."""
+        """Return the encoded hash of the password, with salt and cost."""
         ...
 
     async def verify(self, encoded: str | None, password: str) -> bool:

@@ -61,7 +61,7 @@ class Incident:
 def opened(
     component: str, state: ComponentState, title: str, text: str, by: OpenedBy, since: datetime, now: datetime
 ) -> Incident:
-    """A new one, which began at `since`."""
+    """Return a new incident that started at `since`."""
     first = (IncidentUpdate(now, state, text),)
     return Incident(new_id("inc"), component, state, title, by, first, since, now)
 
@@ -75,7 +75,7 @@ class Seen:
 
 
 def measured(component: str, looks: Sequence[Seen], incidents: Sequence[Incident]) -> Incident | None:
-    """What the last looks (oldest first) make of the component's open incidents: the one that changes, or is new; else None.
+    """Return the new or changed incident after the latest checks (oldest first), or None.
 
     An operator's incident is closed by the operator alone, and beside it none is opened.
     """

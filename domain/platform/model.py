@@ -20,7 +20,7 @@ _WORSE = tuple(ComponentState)
 
 
 def worst_of(states: Iterable[ComponentState]) -> ComponentState:
-    """The worst of them; of none, degraded: nobody knows."""
+    """Return the worst state; degraded if there is none."""
     return max(states, key=_WORSE.index, default=ComponentState.DEGRADED)
 
 

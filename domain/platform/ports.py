@@ -69,11 +69,11 @@ class PlatformChecks(Protocol):
         ...
 
     async def latest(self) -> Sequence[Check]:
-        """The newest check of each component that has one."""
+        """Return the newest check of each component."""
         ...
 
     async def days(self, since: date) -> Sequence[DayCount]:
-        """Counts per component and day from `since` on, oldest first; days without checks are left out."""
+        """Return the counts by component and day from `since`, oldest first; days without checks are left out."""
         ...
 
     async def forget(self, before: datetime) -> int:
@@ -130,11 +130,11 @@ class Workload(Protocol):
         ...
 
     async def slowest(self) -> Sequence[SourceLoad]:
-        """Sources whose newest run took, or takes, longest."""
+        """Return the sources whose newest run took or takes longest."""
         ...
 
     async def troubled(self) -> Sequence[SourceLoad]:
-        """Sources that are degraded or blocked, those that failed most often first."""
+        """Return degraded and blocked sources, the most failures first."""
         ...
 
     async def tenant_of_source(self, id: str) -> Tenant | None:

@@ -148,7 +148,7 @@ class Heartbeat:
 
 
 def _state(name: str, check: Check | None, now: datetime, incidents: Sequence[Incident]) -> ComponentState:
-    """The worst of what was measured, if anything was, and of what its operator says."""
+    """Return the worst of the measured state and the states of operators' incidents."""
     said = [one.state for one in incidents if one.component == name and one.opened_by == OpenedBy.OPERATOR]
     if check is not None:
         said += [check.state, ComponentState.DEGRADED if now - check.at > STALE else ComponentState.OPERATIONAL]

@@ -46,7 +46,7 @@ class RequestLogFilter:
     until: datetime | None = None
 
     def equal(self) -> dict[str, Any]:
-        """The fields that a request's must equal."""
+        """Return the fields that must be equal to those of a request."""
         names = ("method", "route", "actor", "error_code")
         return {name: getattr(self, name) for name in names if getattr(self, name) is not None}
 

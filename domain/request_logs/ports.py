@@ -11,7 +11,7 @@ class RequestLogStore(Protocol):
     """In a tenant's transaction."""
 
     async def get(self, id: str) -> RequestLog | None:
-        """The newest log with that Request-Id."""
+        """Return the newest log with the request ID."""
         ...
 
     async def page(self, page_request: PageRequest, wanted: RequestLogFilter) -> Page[RequestLog]:

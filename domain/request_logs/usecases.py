@@ -11,9 +11,9 @@ class RequestLogService:
     """Request logs are written at the edge, many at a time; here they are only read."""
 
     async def list_request_logs(self, tx: Tx, wanted: RequestLogFilter, page_request: PageRequest) -> Page[RequestLog]:
-        """The tenant's requests that pass, newest first."""
+        """Return a page of the tenant's requests that match, newest first."""
         return await tx[RequestLogStore].page(page_request, wanted)
 
     async def get(self, tx: Tx, id: str) -> RequestLog:
-        """The newest log with that Request-Id. Raises NotFound."""
+        """Return the newest log with the request ID. Raises NotFound."""
         return existing(await tx[RequestLogStore].get(id))

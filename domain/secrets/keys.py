@@ -12,17 +12,17 @@ _ALWAYS = datetime.max.replace(tzinfo=UTC)
 
 
 def cursor_key(secret: str) -> bytes:
-    """What signs cursors."""
+    """Return the key that signs cursors."""
     return hashlib.blake2b(secret.encode(), digest_size=32, person=b"joinery-cursors").digest()
 
 
 def link_key(secret: str) -> bytes:
-    """What signs links to objects."""
+    """Return the key that signs links to objects."""
     return hmac.digest(secret.encode(), b"joinery: links to objects, version 1", hashlib.sha256)
 
 
 def hash_key(secret: str) -> bytes:
-    """What keyed the hashes of API keys before that key was one of its own."""
+    """Return the key of API key hashes from before the key ring."""
     return hashlib.sha256(b"joinery/api-keys/" + secret.encode()).digest()
 
 

@@ -37,7 +37,7 @@ class KeyRing:
     links: tuple[FormerKey, ...] = ()
 
     def superseded(self, cursors: bytes, links: bytes, now: datetime) -> "KeyRing":
-        """The ring once the secret of these keys is in force no more: what it signed counts for a while."""
+        """Return the ring after the secret of these keys was replaced; its signatures remain valid for a while."""
         return KeyRing(
             self.api_keys,
             (*counting(self.cursors, now), FormerKey(cursors, now + CURSORS_COUNT)),
@@ -122,7 +122,7 @@ class SecretStatus:
 
 
 def hindrances(states: Sequence[SecretState], lacking: int, since: datetime, now: datetime) -> tuple[str, ...]:
-    """What keeps the former secrets from being retired, in sentences; the current one stands first."""
+    """Return the reasons why former secrets cannot be retired; the current secret is the first state."""
     found = []
     if lacking:
         found.append(f"{lacking} database connections belong to processes that do not know the current secret.")

@@ -31,7 +31,7 @@ class Vault(Protocol):
         ...
 
     def key_of(self, sealed: bytes) -> str:
-        """The id of the secret that sealed it. Raises ValueError for what was never sealed."""
+        """Return the ID of the secret that sealed the value. Raises ValueError for a value that was not sealed."""
         ...
 
     def seal(self, value: Mapping[str, Any], owner: str, destination: str = "", *, key: str = "") -> bytes:
@@ -61,7 +61,7 @@ class KeyRings(Protocol):
     """The one key ring of a deployment, and who must be able to open it."""
 
     async def read(self) -> StoredRing | None:
-        """The ring, or None before there is one."""
+        """Return the ring, or None before there is one."""
         ...
 
     async def write(self, sealed: bytes, expected: bytes | None) -> bool:
@@ -83,7 +83,7 @@ class SealedValues(Protocol):
     async def stale(
         self, kind: SealedKind, stamp: bytes, after: SealedValue | None, limit: int
     ) -> Sequence[SealedValue]:
-        """The next values after that one that do not begin with the stamp, in one lasting order."""
+        """Return the next values after `after` that do not start with the stamp, in a stable order."""
         ...
 
     async def replace(self, value: SealedValue, fresh: bytes) -> bool:

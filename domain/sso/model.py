@@ -154,7 +154,7 @@ def owner_of(org: str, issuer: str) -> str:
 
 
 def domain_of(email: str) -> str:
-    """The domain of an address, as it is compared; empty for what is none."""
+    """Return the domain of an address as it is compared; empty for an invalid address."""
     local, at, domain = email.strip().rpartition("@")
     return address_key(domain) if at and local and "@" not in local else ""
 

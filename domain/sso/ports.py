@@ -17,7 +17,7 @@ class IdentityProviders(Protocol):
     """Providers of any address that may be reached; what they answer is theirs, and is checked."""
 
     async def issuer(self, issuer: str) -> str:
-        """The issuer as its own document spells it, once that says all that is needed. Raises ProviderFault."""
+        """Return the issuer as its metadata document spells it, after validation. Raises ProviderFault."""
         ...
 
     async def authorization_url(self, client: Client, attempt: Attempt, hint: str) -> str:

@@ -11,7 +11,7 @@ from domain.storage.model import METER, StoredKind, StoredObject, snapshot_key
 
 
 def no_room(bytes: int, now: datetime) -> QuotaExceeded:
-    """The refusal of so many bytes."""
+    """Return the error for data that exceed the plan's storage."""
     detail = (
         f"The plan's storage in this mode is used up: {bytes} bytes more do not fit. What open uploads and batches hold "
         "is free again when they end or expire; a larger plan includes more."
@@ -20,6 +20,6 @@ def no_room(bytes: int, now: datetime) -> QuotaExceeded:
 
 
 def new_snapshot(tenant: Tenant, run: str, content: str, bytes: int, now: datetime) -> StoredObject:
-    """A run's snapshot of that content (a hexadecimal digest), before it is written."""
+    """Return a run's snapshot with the content (a hexadecimal digest), before it is written."""
     key = snapshot_key(tenant, content, secrets.token_hex(8))
     return StoredObject(key, StoredKind.SNAPSHOT, bytes, now + retention.SNAPSHOTS, content, run)

@@ -55,12 +55,12 @@ class Holding:
 
 
 def owner(tenant: Tenant) -> str:
-    """The middle of a tenant's keys, so that no two tenants ever share an object."""
+    """Return the middle part of a tenant's keys, so that tenants never share an object."""
     return f"{tenant.org}/{tenant.mode}"
 
 
 def snapshot_key(tenant: Tenant, content: str, once: str) -> str:
-    """A new key for a snapshot of that content; `once` was never used before."""
+    """Return a new key for a snapshot of the content; `once` must be unique."""
     return f"snapshots/{owner(tenant)}/{once}-{content}"
 
 
@@ -70,7 +70,7 @@ def upload_key(tenant: Tenant, upload: str) -> str:
 
 
 def image_key(tenant: Tenant, content: str, once: str) -> str:
-    """A new key for a stored image of that content; `once` was never used before."""
+    """Return a new key for a stored image of the content; `once` must be unique."""
     return f"images/{owner(tenant)}/{once}-{content}"
 
 
@@ -80,7 +80,7 @@ def export_key(tenant: Tenant, export: str, attempt: int, dataset: str) -> str:
 
 
 def push_key(tenant: Tenant, run: str) -> str:
-    """What a run's pushed parts are known under."""
+    """Return the key of a run's pushed parts."""
     return f"pushes/{owner(tenant)}/{run}"
 
 

@@ -12,7 +12,7 @@ class StorageLedger(Protocol):
     """In a tenant's transaction. Whoever counts takes turns with others of the tenant until the transaction ends."""
 
     async def get(self, key: str) -> StoredObject | None:
-        """The entry of that key, unless it was freed."""
+        """Return the entry with the key, unless it was freed."""
         ...
 
     async def used(self) -> int:
@@ -40,11 +40,11 @@ class StorageLedger(Protocol):
         ...
 
     async def assign(self, key: str, run: str) -> None:
-        """That run reads the bytes: while it is open they stay."""
+        """Assign the bytes to a run: they are kept while it is open."""
         ...
 
     async def settle(self, key: str) -> bool:
-        """The bytes stay until they are freed, whatever their age; False when they were freed already."""
+        """Keep the bytes until they are freed, whatever their age; return False if they were already freed."""
         ...
 
     async def holds(self, key: str) -> bool:
@@ -52,7 +52,7 @@ class StorageLedger(Protocol):
         ...
 
     async def free(self, key: str) -> None:
-        """The bytes count no more and are deleted soon; an unknown key is no error."""
+        """Free the bytes, which are deleted soon; an unknown key is ignored."""
         ...
 
     async def free_due(self, keys: Collection[str], again: datetime) -> int:
@@ -75,7 +75,7 @@ class StorageUpkeep(Protocol):
         ...
 
     async def forget(self, tenant: Tenant, keys: Collection[str]) -> None:
-        """The objects of these freed entries are deleted."""
+        """Remove freed entries after their objects were deleted."""
         ...
 
     async def orphans(self, keys: Mapping[Tenant, Collection[str]]) -> Collection[str]:
@@ -83,11 +83,11 @@ class StorageUpkeep(Protocol):
         ...
 
     async def holdings(self, now: datetime) -> Sequence[Holding]:
-        """What counts, by kind."""
+        """Return the counted storage by kind."""
         ...
 
     async def waiting(self) -> tuple[int, int]:
-        """What was freed and is not deleted yet: entries and bytes that they had."""
+        """Return the entries and bytes that were freed and are not deleted yet."""
         ...
 
     async def batches(self) -> Sequence[tuple[Tenant, str, int, datetime]]:

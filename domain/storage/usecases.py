@@ -50,7 +50,7 @@ class StorageSweeper:
         return freed
 
     async def _delete_freed(self) -> None:
-        """The object first and its entry after, so that none is ever forgotten before it is gone."""
+        """Delete freed objects, and then their entries, so that no object is forgotten."""
         after = ""
         while freed := await self.upkeep.freed(after, _BATCH):
             after = freed[-1][1]

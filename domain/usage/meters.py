@@ -45,17 +45,17 @@ class Threshold:
 
 
 def month_of(day: date) -> date:
-    """The first day of the day's month."""
+    """Return the first day of the month."""
     return date(day.year, day.month, 1)
 
 
 def next_month(month: date) -> date:
-    """The first day of the month after."""
+    """Return the first day of the next month."""
     return date(month.year + month.month // 12, month.month % 12 + 1, 1)
 
 
 def reached(used: Mapping[str, int], included: Mapping[str, int | None]) -> list[tuple[str, int]]:
-    """The meters and per cents that are reached; of what includes any amount, or was not used, none is."""
+    """Return the meters and percentages that are reached; unlimited and unused meters are left out."""
     return [
         (meter, percent)
         for meter, amount in used.items()

@@ -24,7 +24,7 @@ class UsageMeters(Protocol):
         ...
 
     async def used(self, month: date) -> Mapping[str, int]:
-        """What was counted in that month, by meter; those with nothing may be left out."""
+        """Return the counts of the month by meter; zeros may be left out."""
         ...
 
     async def days(self, meters: Sequence[str], since: date, until: date) -> Sequence[DayUsage]:
@@ -32,7 +32,7 @@ class UsageMeters(Protocol):
         ...
 
     async def level(self, meter: str, before: date) -> DayUsage | None:
-        """The last that was noted of a level before that day."""
+        """Return the last recorded value of a level before the day."""
         ...
 
     async def fold(self) -> None:
@@ -44,7 +44,7 @@ class UsageMeters(Protocol):
         ...
 
     async def thresholds(self, month: date) -> Sequence[Threshold]:
-        """What was reached in that month."""
+        """Return the thresholds that were reached in the month."""
         ...
 
     async def reach(self, threshold: Threshold, *, hold_back: bool) -> bool:

@@ -212,7 +212,7 @@ class Endpoint:
         return {"code": self.disabled_for} if self.disabled_for is not None else None
 
     def rotation_at(self, now: datetime) -> Rotation | None:
-        """The rotation while its overlap lasts."""
+        """Return the rotation during its overlap, or None."""
         return self.rotation if self.rotation and now < self.rotation.expires_at else None
 
 
@@ -372,7 +372,7 @@ def shard_of(endpoint: str) -> int:
 
 
 def refuse_types(types: tuple[str, ...]) -> None:
-    """Raises InvalidRequest for `*` beside others: it means all of them already."""
+    """Raise InvalidRequest for `*` together with other types."""
     if EVERY_TYPE in types and len(types) > 1:
         raise InvalidRequest.of(
             "event_types", "invalid_value", "Give `*` alone, for it means every type; or leave it out."
@@ -383,7 +383,7 @@ _WITHOUT = "For a first try without a receiver, read the same events from GET /v
 
 
 def refuse_url(url: str, allowed: frozenset[str], *, livemode: bool) -> None:
-    """Raises Unprocessable for a URL that is never POSTed to; test mode takes plain HTTP and any port."""
+    """Raise Unprocessable for a URL that must not be requested; test mode accepts plain HTTP and any port."""
     if livemode and not url.lower().startswith("https://"):
         detail = "In live mode the URL must start with https://. Plain http is taken in test mode, by a test key."
         raise Unprocessable.of("url", "invalid_value", detail)
@@ -424,7 +424,7 @@ def judge(
     now: datetime,
     delays: Sequence[timedelta] = DELAYS,
 ) -> Verdict:
-    """The verdict on the `tries`-th attempt of a schedule (from 1). `headers` have lower-case names."""
+    """Return the verdict on the `tries`-th attempt of a schedule (from 1). `headers` have lower-case names."""
     if status is not None and 200 <= status < 300:
         return Verdict(DeliveryStatus.SUCCEEDED)
     if status is not None:

@@ -35,14 +35,14 @@ def combinable(earlier: str, later: str) -> bool:
 
 
 def run_of(body: bytes) -> str | None:
-    """The run that an envelope in JSON tells of, if it tells of one; without decoding it, for it may be large."""
+    """Return the run that an encoded envelope refers to, or None, without decoding it."""
     _, found, rest = body.rpartition(_CORRELATION)
     id_ = rest.partition(b'"')[0].decode("ascii", "replace") if found else ""
     return id_ if is_id("run", id_) else None
 
 
 def thin(event: Mapping[str, Any]) -> Envelope:
-    """The envelope with the paths of what changed instead of values; resources in `data` stay whole."""
+    """Return the envelope with paths instead of values of changed fields; resources in `data` remain."""
     data = event["data"]
     if "fields" not in data or event["type"] in OFF_THE_FEED:
         return dict(event)
@@ -73,7 +73,7 @@ def combined(events: Sequence[Mapping[str, Any]]) -> Envelope:
 
 
 def _net(events: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """The changes by path, in the order in which the paths first changed."""
+    """Return the net changes by path, in the order in which the paths first changed."""
     net: dict[str, dict[str, Any]] = {}
     for event in events:
         for change in event["data"].get("fields", ()):
@@ -94,7 +94,7 @@ def _facets(events: Sequence[Mapping[str, Any]]) -> list[str] | None:
 
 
 def inside(product: Mapping[str, Any], subject: str) -> dict[str, Any] | None:
-    """The product itself, or the variant or offer in it that has that id."""
+    """Return the product, or its variant or offer with the ID."""
     if product["id"] == subject:
         return dict(product)
     for variant in product["variants"]:
@@ -108,7 +108,7 @@ def inside(product: Mapping[str, Any], subject: str) -> dict[str, Any] | None:
 
 
 def reverted(found: dict[str, Any], later: Sequence[Mapping[str, Any]], version: int) -> dict[str, Any] | None:
-    """The object at an earlier version: later events' (newest first) fields put back to what they were.
+    """Return the object at an earlier version, by reverting the fields of later events (newest first).
 
     None when they do not lead there step by step, or one of them left out what a value was.
     """

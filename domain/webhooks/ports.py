@@ -45,11 +45,11 @@ class WebhookStore(Protocol):
         ...
 
     async def page(self, page_request: PageRequest) -> Page[Endpoint]:
-        """The tenant's endpoints."""
+        """Return a page of the tenant's endpoints."""
         ...
 
     async def secrets(self, id: str) -> SealedSecrets | None:
-        """The sealed secrets."""
+        """Return the sealed secrets."""
         ...
 
     async def seal(self, id: str, secrets: SealedSecrets) -> None:
@@ -61,7 +61,7 @@ class WebhookStore(Protocol):
         ...
 
     async def deliveries(self, wanted: DeliveryFilter, page_request: PageRequest) -> Page[Delivery]:
-        """The deliveries that the filter lets through."""
+        """Return a page of the deliveries that match the filter."""
         ...
 
     async def add_delivery(self, delivery: Delivery) -> None:
@@ -126,7 +126,7 @@ class DeliveryLog(Protocol):
     """Across tenants: what the worker that serves a shard of the endpoints needs."""
 
     async def subscribers(self, shards: Sequence[int]) -> Sequence[Subscriber]:
-        """The enabled endpoints of these shards."""
+        """Return the enabled endpoints of these shards."""
         ...
 
     async def subscriber(self, tenant: Tenant, endpoint: str) -> Subscriber | None:
@@ -138,7 +138,7 @@ class DeliveryLog(Protocol):
         ...
 
     async def known(self, tenant: Tenant, endpoint: str, after: FeedPosition) -> frozenset[tuple[bool, int]]:
-        """The positions after `after` that have a delivery already; True with those of the network log."""
+        """Return the positions after `after` that already have a delivery; True with positions of the network log."""
         ...
 
     async def body(self, tenant: Tenant, delivery: str) -> bytes | None:
@@ -204,7 +204,7 @@ class DeliveryPlaces(Protocol):
     """Every place is served by itself, so that one that is out of reach holds up no other."""
 
     async def current(self) -> Sequence[DeliveryPlace]:
-        """The places that there are now; each the same as long as its name is. Raises Unavailable."""
+        """Return the current places; a place is the same as long as its name is. Raises Unavailable."""
         ...
 
     async def members(self) -> int:
@@ -234,15 +234,15 @@ class PayloadRendering(Protocol):
     """What of the JSON that is POSTed is the wire's alone; what it says, domain/webhooks/payload.py does."""
 
     def whole(self, envelope: Mapping[str, Any]) -> bytes:
-        """A combined envelope's bytes, bounded as every event's are."""
+        """Encode a combined envelope, bounded like every event."""
         ...
 
     def fat(self, body: bytes, object: bytes | None) -> bytes:
-        """The envelope with the resource's JSON as `data.object`; unchanged without one."""
+        """Return the envelope with the resource's JSON as `data.object`; unchanged without one."""
         ...
 
     def shaped(self, body: bytes, version: str) -> bytes:
-        """The body in the shape of that dated version (docs/conventions.md#versions)."""
+        """Return the body in the shape of the version (docs/conventions.md#versions)."""
         ...
 
 
@@ -250,5 +250,5 @@ class EndpointRendering(Protocol):
     """The resource that people read, and that events about an endpoint carry."""
 
     def __call__(self, endpoint: Endpoint, livemode: bool, now: datetime) -> Mapping[str, Any]:
-        """An endpoint as it stands now, without its secret."""
+        """Return the endpoint as a resource, without its secret."""
         ...

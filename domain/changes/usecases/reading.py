@@ -38,7 +38,7 @@ class HighWatermarks:
         return found[1] if found else float("-inf")
 
     async def fresh(self, log: Tenant) -> LogBounds:
-        """The bounds no older than this call: one question answers all who ask meanwhile. Raises Unavailable."""
+        """Return bounds that are not older than this call; concurrent callers share one query. Raises Unavailable."""
         waiting = self._waiting.get(log)
         if waiting is None:
             waiting = self._waiting[log] = asyncio.get_running_loop().create_future()
@@ -47,7 +47,7 @@ class HighWatermarks:
         return await asyncio.shield(waiting)
 
     async def lately(self, log: Tenant) -> LogBounds | None:
-        """The bounds as they were LATELY seconds ago at most; older ones, or None, when the log is out of reach."""
+        """Return bounds that are at most LATELY seconds old; older ones or None while the log is unavailable."""
         if asyncio.get_running_loop().time() - self.looked(log) >= LATELY:
             with contextlib.suppress(Unavailable):
                 return await self.fresh(log)
@@ -72,7 +72,7 @@ class HighWatermarks:
             self._asking = None
 
     async def confirmed(self, log: Tenant) -> LogBounds:
-        """The bounds as the log itself has them, wherever it is: before it is said that something was lost. Raises Unavailable."""
+        """Return the bounds from the log's own node, to be read before reporting a loss. Raises Unavailable."""
         began = asyncio.get_running_loop().time()
         bounds = await self._events.confirmed(log)
         self._remember(log, bounds, began)
@@ -120,7 +120,7 @@ class LogReading:
         wanted: EventFilter = ALL,
         most_bytes: int = CHANGES_BYTES,
     ) -> EventBatch:
-        """The next `limit` events up to `end`, as the reader may see them; fewer of those that are rarely asked for.
+        """Return the next `limit` visible events up to `end`; fewer if the filter matches few events or they reach `most_bytes`.
 
         They are fewer, too, when they reach `most_bytes`. Raises CursorExpired.
         """
@@ -167,7 +167,7 @@ class LogReading:
         return shown
 
     async def back(self, view: View, before: int, low: int, most: int, wanted: EventFilter) -> Recent:
-        """The newest `most` events below `before` that show anything, newest first, and the position looked back to.
+        """Return the newest `most` visible events before a position, newest first, and the position reached.
 
         They are fewer when they reach CHANGES_BYTES, or where few are asked for.
         """
@@ -181,7 +181,7 @@ class LogReading:
         return Recent(shown, found.position)
 
     async def at(self, view: View, positions: Sequence[int]) -> Sequence[LoggedEvent]:
-        """The events at those positions, of those that are still kept and shown, oldest first."""
+        """Return the visible events at the positions, oldest first."""
         return self._shown(await self.events.at(view, positions))
 
     def _shown(self, events: Sequence[LoggedEvent]) -> list[LoggedEvent]:

@@ -76,14 +76,14 @@ class ChangesService:
         self._log, self._high_watermarks = tailer.log, tailer.high_watermarks
 
     async def start(self, tenant: Tenant, after: FeedPosition | None) -> FeedPosition:
-        """The position to read from: the one given, or that of the oldest events kept. Raises CursorExpired."""
+        """Return the position to read from: the given one, or the oldest stored event. Raises CursorExpired."""
         if after is not None and self._at_known_end(tenant, after):
             return after
         ends = await self._ends(tenant)
         return ends.start if after is None else await self._held(tenant, after, ends)
 
     async def resume(self, tenant: Tenant, after: FeedPosition) -> FeedPosition:
-        """The same, having looked whether the events that it stands behind are those it was given for. Raises CursorExpired.
+        """Return the position to read from after verifying that its events are unchanged. Raises CursorExpired.
 
         A page finds that out by itself; a stream must not begin only to end, for its client would come again with the same.
         """
@@ -120,7 +120,7 @@ class ChangesService:
         return FeedPosition(ends.own.end, ends.network.end if ends.network else BEGINNING)
 
     async def _ends(self, tenant: Tenant) -> _Ends:
-        """The bounds of the tenant's own log, no older than this call; of the network's where they matter."""
+        """Return the current bounds of the tenant's own log, and those of the network log if they matter."""
         network = network_of(tenant.livemode)
         own = await self._high_watermarks.fresh(tenant)
         licensed = bool(await self._log.licensed([tenant]))
@@ -166,7 +166,7 @@ class ChangesService:
         return page
 
     async def _still_kept(self, log: Tenant, after: LogPosition) -> None:
-        """What was dropped while it was read would be missing from the page. Raises CursorExpired.
+        """Verify that no event was deleted while the page was read. Raises CursorExpired.
 
         Reading behind an event that is known proves that it was still there, and so what came after it.
         """
@@ -185,7 +185,7 @@ class ChangesService:
     async def _both(
         self, tenant: Tenant, after: FeedPosition, end: FeedPosition, limit: int, wanted: EventFilter
     ) -> FeedBatch:
-        """A page of the tenant's own log and one of the network's, merged by time as far as both fit."""
+        """Return a page of both logs, merged by time as far as both were read."""
         own, network = View.own(tenant), View.network(tenant)
         ours = await self._log.read_batch(own, after.own, end.own, limit, wanted)
         theirs = await self._log.read_batch(network, after.network, end.network, limit, wanted)
@@ -258,7 +258,7 @@ class ChangesService:
         return EventCounts(found, whole=after == ends.low or sum(found.values()) < ends.last - after)
 
     async def recent(self, tenant: Tenant, page_request: PageRequest, wanted: EventFilter) -> Page[LoggedEvent]:
-        """The newest first; an item's key is its position in either log, with how far the other one has been read.
+        """Return a page of the newest events; the key of an event is its position, and how far the other log was read.
 
         A page may be short although there is more, where events asked for lie far apart.
         """

@@ -50,7 +50,7 @@ class LogSubscription:
         return bool(self._waiting) or not self._live or self._lost or self._reached != self.position
 
     async def catch_up(self, limit: int, most_bytes: int) -> EventBatch:
-        """The next page out of the log for one who is behind; empty and caught up for one who is not.
+        """Return the next page from the log for a follower that is behind; empty and caught up for one that is not.
 
         Raises CursorExpired.
         """
@@ -108,7 +108,7 @@ class LogSubscription:
         self._news.set()
 
     def lose(self) -> None:
-        """The log is another one by now: whoever asks for more is told."""
+        """Mark the log as replaced, so that the next read raises CursorExpired."""
         self.fall_back()
         self._lost = True
 
@@ -141,7 +141,7 @@ class LogChannel:
         return subscription
 
     async def catch_up(self, subscription: LogSubscription, limit: int, most_bytes: int) -> EventBatch:
-        """The next page of the log for one who is behind."""
+        """Return the next page from the log for a subscription that is behind."""
         after = subscription.position
         if self.shown is None:
             self.learn(await self.reading.licensed([self.view.tenant]))
@@ -167,7 +167,7 @@ class LogChannel:
         return not batch.caught_up
 
     def hand_on(self, batch: EventBatch) -> None:
-        """This was read: to each what it asks for."""
+        """Pass a batch to each subscription according to its filter."""
         self.position = batch.position
         asked: dict[EventFilter, EventBatch] = {}
         for subscription in list(self.subscriptions):
@@ -181,11 +181,11 @@ class LogChannel:
         self.relieve(TENANT_BYTES)
 
     def learn(self, licensed: frozenset[Tenant]) -> None:
-        """These may see something of others' catalogues."""
+        """Update whether the tenant can see other catalogues."""
         self.shown = not self.view.of_network or self.view.tenant in licensed
 
     def compare(self, bounds: LogBounds) -> None:
-        """The log goes so far: tell whether there is anything to read, and whether it is the one that was read until now."""
+        """Compare the channel with the log's bounds: detect news, or that the log was replaced."""
         if not self.shown:
             self.pass_on(bounds.end)
         elif not bounds.holds(self.position):
@@ -201,7 +201,7 @@ class LogChannel:
             subscription.hand(EventBatch((), end, caught_up=True))
 
     def lose(self, end: LogPosition) -> None:
-        """The log went back in time, or has dropped what they stood at: they cannot go on; others begin at its end."""
+        """Reset the channel to a new end of the log; its subscriptions cannot continue."""
         self.dirty, self.position = False, end
         for subscription in list(self.subscriptions):
             subscription.lose()
@@ -258,7 +258,7 @@ class Subscription:
         return self.own.overflowed + self.network.overflowed
 
     async def next(self, limit: int = PAGE, timeout: float | None = None, most_bytes: int = CHANGES_BYTES) -> FeedBatch:
-        """The next batch: at once when there is anything, else as soon as there is; empty after `timeout` seconds.
+        """Return the next batch, waiting up to `timeout` seconds; empty if there is none.
 
         It ends with the event that reaches `most_bytes`. Raises CursorExpired when a log has lost what comes next.
         """
@@ -345,7 +345,7 @@ class LogTailer:
             del self._channels[channel.view]
 
     def close(self) -> None:
-        """The process is about to stop: let everyone who waits look again."""
+        """Wake all waiting followers before the process stops."""
         self.closing = True
         for subscription in self._followed:
             subscription.wake()
@@ -473,7 +473,7 @@ class LogTailer:
                 channel.dirty = channel.dirty and bool(channel.shown)
 
     async def _begin_anew(self, channel: LogChannel) -> None:
-        """The log went back in time: nobody can go on from where they were."""
+        """Restart a channel whose log went back in time."""
         LOG.warning("the log of %s is no longer the one that was followed", channel.view.log.org)
         channel.lose((await self.high_watermarks.confirmed(channel.view.log)).end)
 

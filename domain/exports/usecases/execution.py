@@ -210,7 +210,7 @@ class ExportExecution:
             await tx[JobStore].put_off(job, tx.now + delay(after.failures))
 
     async def _end(self, tx: Tx, job: ClaimedJob, before: Export, after: Export) -> None:
-        """The outcome, its audit entry, its event and the job's end, in one transaction that another attempt's would undo."""
+        """Store the outcome with its audit entry, its event and the end of the job."""
         await tx[ExportStore].save(after)
         await tx[AuditLog].add(AUDITED.updated(before, after))
         told = self.describe(LinkedExport(after), tx.tenant, tx.now)

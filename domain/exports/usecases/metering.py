@@ -22,7 +22,7 @@ async def charge(tx: Tx, export: str, rows: int) -> None:
 
 
 async def refuse_spent(tx: Tx) -> None:
-    """Raises QuotaExceeded when not one row more fits."""
+    """Raise QuotaExceeded if no row fits."""
     if await quota.left(tx, EXPORT_ROWS) == 0:
         raise _refused(tx)
 

@@ -68,7 +68,7 @@ class ExportService:
     datasets: Datasets
 
     async def list_exports(self, tx: Tx, page_request: PageRequest, scopes: frozenset[str]) -> Page[LinkedExport]:
-        """The tenant's exports, newest first; with links to those that may be read by whoever holds these scopes."""
+        """Return a page of the tenant's exports, newest first, with links to those that the scopes permit."""
         page = await tx[ExportStore].page(page_request)
         items = [await self.linked(export, tx.now, scopes) for export in page.items]
         return Page(tuple(items), page.has_more, page.next_key)
@@ -106,7 +106,7 @@ class ExportService:
         return LinkedExport(export)
 
     async def linked(self, export: Export, now: datetime, scopes: frozenset[str]) -> LinkedExport:
-        """The export with links that work for a while, and no longer than its files are there.
+        """Return the export with links that expire no later than its files, if the scopes permit.
 
         Whoever may not read what is in the files gets none: they hold all that asking for the export takes.
         """

@@ -62,7 +62,7 @@ class FileWriting:
 
 
 async def ahead(source: AsyncGenerator[T, None]) -> AsyncGenerator[T, None]:
-    """The same, the next one being fetched while one is in hand; it ends the source."""
+    """Yield the items of the source while the next one is being fetched; it closes the source."""
     coming = asyncio.ensure_future(_next(source))
     try:
         while (found := await coming) is not None:

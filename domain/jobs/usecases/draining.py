@@ -104,7 +104,7 @@ class Drain:
             batch.done()
 
     def _observed(self, handler: Handler, job: ClaimedJob, lost: asyncio.Event) -> Awaitable[None]:
-        """What the handler does, as it is; within the observer's span if there is one."""
+        """Call the handler, in the observer's span if there is an observer."""
         return handler(job, lost) if self._observer is None else _within(self._observer, handler, job, lost)
 
     async def _release(self, job: ClaimedJob, run_at: datetime) -> None:
@@ -157,7 +157,7 @@ class _Batch:
         return [*([self._current] if self._current else []), *reversed(self._waiting)]
 
     def not_begun(self) -> list[ClaimedJob]:
-        """The jobs not begun, oldest first."""
+        """Return the jobs that have not started, oldest first."""
         return self._waiting[::-1]
 
     def lose(self, job: ClaimedJob) -> None:

@@ -173,7 +173,7 @@ class _Seen:
         self.authentication: Authentication | None = None
 
     def know(self, message: ReadMessage) -> None:
-        """It could be read. The same message is the one with the same id and the same data, however it travelled."""
+        """Take over author, subject and files of a parsed message; equal message ID and data make the same message."""
         self.sender, self.subject, self.files = message.sender, message.subject, message.files
         if message.message_id:
             data = sorted(file.digest for file in message.data)
@@ -182,7 +182,7 @@ class _Seen:
     def message(
         self, status: MessageStatus, now: datetime, files: Sequence[File] = (), uploads: Sequence[Upload] = ()
     ) -> InboundMessage:
-        """What is noted of it; `uploads` are those of its data files, in order."""
+        """Return the message to record; `uploads` are those of its data files, in order."""
         runs = iter([upload.run for upload in uploads])
         listed = [
             Attachment(file.filename, file.size, next(runs, None) if file.content is not None else None, note=file.note)
@@ -220,7 +220,7 @@ def _again(message: InboundMessage, first: InboundMessage) -> InboundMessage:
 
 
 async def _same(tx: Tx, seen: _Seen, status: MessageStatus) -> InboundMessage | None:
-    """The newest of that status that is the same message, while it counts as such."""
+    """Return the newest message with the status that counts as the same message, or None."""
     wanted = MessageFilter(seen.recipient.source, status, seen.fingerprint)
     found = (await tx.store(InboundMessage).page(PageRequest(1), wanted)).items
     return found[0] if found and tx.now - found[0].received_at < SAME_WITHIN else None
@@ -255,10 +255,10 @@ def _refuse_inactive(source: Source) -> None:
 
 
 def too_large() -> Refused:
-    """The refusal of a message over the limit."""
+    """Return the refusal of a message over the size limit."""
     return Refused(MessageReason.TOO_LARGE, f"The message is larger than {LARGEST} bytes.")
 
 
 def not_clean(what: str) -> Refused:
-    """The refusal of a message whose lines do not end as they must."""
+    """Return the refusal of a message with invalid line ends."""
     return Refused(MessageReason.MALFORMED, what)

@@ -11,6 +11,6 @@ class MailService:
     """Messages are only looked at here."""
 
     async def list_messages(self, tx: Tx, source: str, page_request: PageRequest) -> Page[InboundMessage]:
-        """What reached the source's addresses, newest first. Raises NotFound for an unknown source."""
+        """Return a page of the source's messages, newest first. Raises NotFound for an unknown source."""
         existing(await tx[SourceStore].get(source))
         return await tx.store(InboundMessage).page(page_request, MessageFilter(source))

@@ -31,7 +31,7 @@ class Staging:
     workspaces: Workspaces
 
     async def put(self, tenant: Tenant, source: str, files: Sequence[File]) -> list[Upload]:
-        """The files' uploads, their bytes in the object store. Raises QuotaExceeded, Conflict, StorageFull: then nothing is kept."""
+        """Store the files as uploads. Raises QuotaExceeded, Conflict, StorageFull; nothing is kept then."""
         uploads: list[Upload] = []
         async with self.uow.begin(tenant, CONTEXT) as tx:
             for file in files:

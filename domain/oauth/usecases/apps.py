@@ -102,7 +102,7 @@ class AppService:
         return await self._saved(tx, before, after)
 
     async def rotate_secret(self, tx: Tx, caller: Principal, id: str) -> tuple[App, str]:
-        """A new secret, shown once; the former one is over at once. Raises NotFound, Conflict for a public app."""
+        """Create a new secret, returned once; the previous one becomes invalid. Raises NotFound, Conflict for a public app."""
         await _manages(tx, caller)
         before = existing(await tx[AppStore].get(id))
         if not before.kind.confidential:
@@ -138,7 +138,7 @@ async def _manages(tx: Tx, caller: Principal) -> None:
 
 
 def _judged(name: str, kind: AppKind, uris: tuple[str, ...], scopes: frozenset[str]) -> str:
-    """The name as it is kept. Raises InvalidRequest."""
+    """Validate the app's fields, and return the name in normal form. Raises InvalidRequest."""
     kept = " ".join(name.split())
     faults: list[FieldError] = []
     if not kept or len(kept) > LONGEST_NAME or not kept.isprintable():

@@ -58,7 +58,7 @@ class Clients:
     digest: TokenDigest
 
     async def find(self, client_id: str | None, address: str) -> App | None:
-        """The app, its document fetched if need be. Raises OAuthError for one whose document will not do."""
+        """Return the app, fetching its document if necessary. Raises OAuthError for an invalid document."""
         if not client_id or len(client_id) > LONGEST_ID or not _ID.fullmatch(client_id):
             return None
         app = await self.store.app(client_id)
@@ -114,7 +114,7 @@ def freshness(headers: Mapping[str, str]) -> timedelta:
 
 
 def _object(answer: Response) -> Mapping[str, Any]:
-    """The JSON object that was answered. Raises OAuthError."""
+    """Return the JSON object of a response. Raises OAuthError."""
     kind = answer.media_type
     if answer.status != 200 or not answer.whole or not (kind == "application/json" or kind.endswith("+json")):
         raise OAuthError(

@@ -36,7 +36,7 @@ class ConsentService:
     digest: TokenDigest
 
     async def wish(self, call: Call, address: str) -> tuple[Wish, Known]:
-        """What an authorization request asks for. Raises OAuthError, with the location to send the browser to once that is vetted."""
+        """Validate an authorization request. Raises OAuthError, with the redirect location once it has been validated."""
         known = await self._known(call, address)
         return self.rules.wish(call, known), known
 
@@ -48,7 +48,7 @@ class ConsentService:
         return grant is not None and wish.scopes <= grant.scopes
 
     async def agree(self, tx: Tx, call: Call, known: Known, user: str) -> Agreed:
-        """The person agrees, in the transaction's organisation: the grant is kept, and a code made that lasts a minute.
+        """Store the person's grant in the transaction's organisation, and return a code that is valid for a minute.
 
         The code is kept once the transaction is over (`keep`): it is worth nothing without the grant.
         """
@@ -80,7 +80,7 @@ class ConsentService:
         return self.rules.denied(call, known, code).location
 
     async def begin_device(self, call: Call, address: str) -> dict[str, object]:
-        """What a device is told that wants to be signed in (RFC 8628 §3.2). Raises OAuthError."""
+        """Start a device authorization and return the response to the device (RFC 8628 §3.2). Raises OAuthError."""
         await spend(self.limits, f"device:{address}", 10, 0.2)
         start = self.rules.device(call, await self._known(call, address))
         now = self.clock.now()
@@ -99,7 +99,7 @@ class ConsentService:
         return dict(start.answer)
 
     async def device(self, typed: str, user: str, address: str) -> tuple[Device, App] | None:
-        """The request with the user code that a person typed, in any writing; None for one that is unknown or over.
+        """Return the pending request with the user code that a person entered, or None.
 
         A person may try ten, then one each ten seconds (20,000,000,000 codes, ten minutes). Raises OAuthError beyond that.
         """
@@ -110,7 +110,7 @@ class ConsentService:
         return (found, app) if found is not None and app is not None and found.approved is None else None
 
     async def agree_to_device(self, tx: Tx, found: tuple[Device, App], user: str) -> Device:
-        """The person agrees to a device, in the transaction's organisation; to be kept by `decide` once that is over."""
+        """Store the person's grant and return the approved device, to be saved by `decide` after the commit."""
         device, app = found
         grant: Grant = await GrantService.agree(tx, app, user, device.scopes)
         return replace(device, approved=True, consent=Consent(user, tx.tenant.org, grant.id))

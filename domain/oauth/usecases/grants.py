@@ -18,7 +18,7 @@ class GrantService:
     """Grants in the transaction's organisation. Whoever is signed in sees and revokes their own, owners and admins everybody's."""
 
     async def list_grants(self, tx: Tx, caller: Principal, *, everybody: bool = False) -> Sequence[Grant]:
-        """The grants in force, the oldest first. Raises PermissionDenied for everybody's to others."""
+        """Return the grants in force, oldest first. Raises PermissionDenied for other people's grants."""
         if everybody and not _manages(caller):
             raise PermissionDenied("Only an owner or admin sees what others let apps do.")
         return await tx[AppStore].grants(None if everybody else _user(caller))
@@ -35,7 +35,7 @@ class GrantService:
 
     @staticmethod
     async def agree(tx: Tx, app: App, user: str, scopes: frozenset[str]) -> Grant:
-        """What the person lets the app do from now on: what was agreed to before, and these scopes.
+        """Add the scopes to the person's grant for the app, and return it.
 
         When that is more, they are held as a member until the transaction's end, so that no grant is made behind a removal. Raises PermissionDenied.
         """

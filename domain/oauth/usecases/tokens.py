@@ -50,7 +50,7 @@ class TokenService:
     digest: TokenDigest
 
     async def token(self, call: Call, address: str) -> Mapping[str, Any]:
-        """What a token request is answered (RFC 6749 §5.1). Raises OAuthError."""
+        """Return the response to a token request (RFC 6749 §5.1). Raises OAuthError."""
         await spend(self.limits, f"token:{address}", *REQUESTS)
         for _ in range(2):
             known = await self._known(call, address)
@@ -82,7 +82,7 @@ class TokenService:
             await self.store.end_token(held.token.digest, known.now)
 
     async def introspect(self, call: Call, address: str) -> Mapping[str, Any]:
-        """What the token that is shown is good for (RFC 7662), to the app that has it. Raises OAuthError."""
+        """Return the introspection response for the app's own token (RFC 7662). Raises OAuthError."""
         await spend(self.limits, f"token:{address}", *REQUESTS)
         return self.rules.presented(call, await self._known(call, address), "introspection")
 
@@ -102,7 +102,7 @@ class TokenService:
         )
 
     async def _end_if_reused(self, known: Known) -> None:
-        """A code or refresh token that has done its work is shown again: whatever came of it is over (RFC 9700 §4.14)."""
+        """End the token family of a code or refresh token that is used again (RFC 9700 §4.14)."""
         app, code, held = known.app, known.code, known.token
         if app is None:
             return
@@ -131,7 +131,7 @@ class TokenService:
         return await self.store.rotate(known.token, tokens, now)
 
     def _tokens(self, granted: Granted, family: Family, now: datetime, parent: HeldToken | None) -> Sequence[Token]:
-        """The access token, and the refresh token, which holds what was agreed to however little was asked for this time."""
+        """Return the access token, and the refresh token, which keeps all granted scopes."""
         digest = parent.token.digest if parent else None
         ends = now + _seconds(ACCESS_SECONDS)
         access = Token(

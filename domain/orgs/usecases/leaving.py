@@ -37,7 +37,7 @@ class Leaving:
     grace: float = GRACE
 
     async def erase(self, organisation: Organisation) -> Erased:
-        """Raises StillWritten."""
+        """Erase the organisation's rows and objects. Raises StillWritten."""
         await self.erasure.close(organisation.id)
         rows: Counter[str] = Counter()
         objects = 0

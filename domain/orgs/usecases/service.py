@@ -16,11 +16,11 @@ class OrgService:
         self._memberships = memberships
 
     async def own(self, tx: Tx) -> Organisation:
-        """The caller's organisation."""
+        """Return the caller's organisation."""
         return await tx[OrgStore].own()
 
     async def of_caller(self, user: str | None, own: Organisation, page_request: PageRequest) -> Page[Organisation]:
-        """The organisations that the user is a member of; without one (a key or an app), the one it belongs to."""
+        """Return a page of the user's organisations, or of the single one that a key or app belongs to."""
         if user is not None:
             return await self._memberships.of_user(user, page_request)
         before = page_request.key is not None and (
@@ -34,7 +34,7 @@ class OrgService:
 
 
 def acting(tx: Tx) -> str:
-    """The person who acts in the transaction. Raises PermissionDenied for keys, apps and the service: this is people's."""
+    """Return the acting person. Raises PermissionDenied for keys, apps and the service."""
     actor = tx.context.actor
     if actor.kind != "user":
         raise PermissionDenied("Only people who are signed in to the console may do this; no key and no app can.")

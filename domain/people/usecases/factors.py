@@ -44,7 +44,7 @@ class FactorService:
         return await self.factors.codes_left(user)
 
     async def enrol(self, user: User) -> Enrolment:
-        """What an app is given that counts once it is confirmed: the same to all who begin at once. Raises Conflict where one is confirmed."""
+        """Start the enrolment of an authenticator; concurrent calls share it. Raises Conflict if one is confirmed."""
         sealed = self.vault.seal({"secret": self.codes.secret()}, user.id)
         found = await self.factors.enrol(Authenticator(user.id, sealed, None))
         if found.confirmed_at is not None:
@@ -52,14 +52,14 @@ class FactorService:
         return self.codes.enrolment(self._secret(found), user.email)
 
     async def enrolling(self, user: User) -> Enrolment | None:
-        """What the app that is not confirmed yet is given; None when there is none."""
+        """Return the enrolment that is not confirmed yet, or None."""
         found = await self.factors.authenticator(user.id)
         if found is None or found.confirmed_at is not None:
             return None
         return self.codes.enrolment(self._secret(found), user.email)
 
     async def confirm(self, user: User, code: str, visitor: Visitor) -> Sequence[str]:
-        """The app's first code: from now on it is asked for. Answers the recovery codes. Raises InvalidRequest, Conflict."""
+        """Confirm the authenticator with its first code, and return the recovery codes. Raises InvalidRequest, Conflict."""
         found = await self.factors.authenticator(user.id)
         if found is None or found.confirmed_at is not None:
             raise Conflict(_ELSEWHERE if found else "There is no app to confirm; begin once more.")

@@ -59,7 +59,7 @@ class InvitationService:
     base_url: str
 
     async def invite(self, tx: Tx, email: str, role: str) -> tuple[Invitation, str]:
-        """A new invitation and its secret, to be sent by `send` once this is committed; an earlier one to that address is over.
+        """Create an invitation and its secret, replacing an earlier one to the address; `send` sends it after the commit.
 
         Raises PermissionDenied; InvalidRequest for what is no address or role; Conflict for a member, and for too many;
         RateLimited when too many were sent to that address, by this organisation or by this person.
@@ -112,7 +112,7 @@ class InvitationService:
         await self._take_back(tx, found)
 
     async def look(self, secret: str) -> Offer | None:
-        """What the secret offers, while it can be accepted."""
+        """Return the offer of the secret if it can be accepted, or None."""
         if not is_secret(secret, (PREFIX,)):
             return None
         invited = await self.memberships.invited(self.access.digest(secret))
@@ -123,7 +123,7 @@ class InvitationService:
         return Offer(invited, by.called if by is not None else _UNKNOWN_INVITER, known)
 
     async def newcomer(self, invitation: Invitation, name: str) -> User:
-        """The person of the invited address, to be kept by `PasswordService.set_up`.
+        """Return the new user of an invited address, to be stored by `PasswordService.set_up`.
 
         Raises InvalidRequest for an invalid name; Conflict where there is an account: an invitation is no password of one that was there before it.
         """
@@ -132,7 +132,7 @@ class InvitationService:
         return User(new_id("usr"), invitation.email, validate_name(name), None, self.clock.now())
 
     async def accept(self, tx: Tx, user: User, invitation: Invitation) -> Member:
-        """The person becomes a member; their address counts as verified, for the secret came by mail to it.
+        """Add the person as a member; their address counts as verified, because the secret was mailed to it.
 
         Raises PermissionDenied for another address than the invited one; NotFound when it is over by now.
         """
@@ -175,7 +175,7 @@ class InvitationService:
 
 
 def address_of(text: str) -> str:
-    """A mail address as it was typed, without blanks around it. Raises InvalidRequest for what is none."""
+    """Return an entered email address without surrounding spaces. Raises InvalidRequest for an invalid one."""
     address = text.strip()
     if len(address) > _LONGEST_EMAIL or not _EMAIL.fullmatch(address) or not _is_legible(address):
         raise InvalidRequest.of("email", "invalid_format", "Write one address, such as anna@example.com.")

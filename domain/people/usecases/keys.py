@@ -59,7 +59,7 @@ class KeyService:
         return ListedKeys(page, await tx[KeyStore].used([key.id for key in page.items]))
 
     async def create(self, tx: Tx, asked: NewKey) -> tuple[ApiKey, str]:
-        """A new key and its secret, which is told this once. It holds no scope that its maker's role lacks, now or later.
+        """Create an API key and return its secret once; it never has scopes that its creator's role lacks.
 
         Raises PermissionDenied; InvalidRequest by field; Conflict for a name in use, and for too many.
         """
@@ -100,7 +100,7 @@ class KeyService:
 
 
 async def _maker(tx: Tx) -> Member:
-    """The person who acts, whose role makes keys at this moment. Raises PermissionDenied."""
+    """Return the acting member if their current role may create keys. Raises PermissionDenied."""
     found = (await tx[OrgStore].hold_members((acting(tx),))).get(acting(tx))
     if found is None or found.role not in KEY_MAKERS:
         raise PermissionDenied(_MAKERS_ONLY)

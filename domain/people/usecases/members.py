@@ -80,7 +80,7 @@ async def _end_grants(tx: Tx, user: str) -> None:
 
 
 async def managing(tx: Tx) -> Member:
-    """The person who acts, who is a manager at this moment and until the transaction's end. Raises PermissionDenied."""
+    """Return the acting member, locked as a manager until the end of the transaction. Raises PermissionDenied."""
     return _manager(await tx[OrgStore].hold_members((acting(tx),)), acting(tx))
 
 
@@ -104,7 +104,7 @@ def _manager(held: Mapping[str, Member], user: str) -> Member:
 
 
 def _managed(held: Mapping[str, Member], manager: str, user: str) -> Member:
-    """The member, of whom the manager may dispose."""
+    """Return the member if the manager may change them. Raises NotFound, PermissionDenied."""
     by, found = _manager(held, manager), held.get(user)
     if found is None:
         raise NotFound("The organisation has no such member.")

@@ -51,11 +51,11 @@ class PasskeyService:
     clock: Clock
 
     async def of_user(self, user: str) -> Sequence[Passkey]:
-        """The oldest first."""
+        """Return the user's passkeys, oldest first."""
         return await self.passkeys.of_user(user)
 
     async def registration(self, user: User) -> Asked:
-        """What the browser is asked to make a passkey. Raises Conflict when there are too many."""
+        """Return the browser's options for creating a passkey. Raises Conflict if there are too many."""
         known = await self.passkeys.of_user(user.id)
         if len(known) >= MOST_PASSKEYS:
             raise Conflict(f"An account has at most {MOST_PASSKEYS} passkeys; remove one first.")
@@ -87,7 +87,7 @@ class PasskeyService:
         return passkey
 
     async def sign_in(self, visitor: Visitor) -> Asked:
-        """What the browser is asked to sign somebody in, whoever it is. Raises RateLimited."""
+        """Return the browser's options for signing in with any passkey. Raises RateLimited."""
         await self.throttle.visitor(visitor)
         challenge, text = await self._challenge(None)
         return Asked(self.ceremonies.sign_in(challenge), text)
@@ -102,7 +102,7 @@ class PasskeyService:
         return await self.entry.enter(user, (Method.PASSKEY,), visitor, device)
 
     async def proof(self, user: User) -> Asked:
-        """What the browser is asked to prove who is signed in. Raises Conflict when they have no passkey."""
+        """Return the browser's options for proving the signed-in person. Raises Conflict without a passkey."""
         known = await self.passkeys.of_user(user.id)
         if not known:
             raise Conflict("You have no passkey.")
@@ -139,7 +139,7 @@ class PasskeyService:
         return challenge, urlsafe_b64encode(challenge).decode().rstrip("=")
 
     async def _taken(self, text: str, user: str | None) -> bytes:
-        """The challenge, used up. Raises PasskeyUnknown."""
+        """Consume and return the challenge. Raises PasskeyUnknown."""
         try:
             challenge = urlsafe_b64decode(text[:100].encode("ascii") + b"=" * (-len(text[:100]) % 4))
         except (ValueError, NoBase64):
@@ -149,7 +149,7 @@ class PasskeyService:
         return challenge
 
     async def _signed(self, answer: str, challenge: bytes) -> Passkey:
-        """The passkey that has signed, its count moved on. Raises PasskeyUnknown."""
+        """Verify the signature and return its passkey with the counter updated. Raises PasskeyUnknown."""
         try:
             passkey = await self.passkeys.find(self.ceremonies.credential(answer))
             if passkey is None or await self.people.get(passkey.user) is None:

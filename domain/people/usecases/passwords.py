@@ -67,7 +67,7 @@ class PasswordService:
             raise Conflict(THERE)
 
     async def _accepted(self, password: str, user: User) -> str:
-        """The hash of what can be their password. Raises InvalidRequest, RateLimited, Overloaded."""
+        """Return the hash of an acceptable password. Raises InvalidRequest, RateLimited, Overloaded."""
         reason = refusal(password, user.email, user.name)
         if reason is None:
             await self.throttle.setting(user.email)

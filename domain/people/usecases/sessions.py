@@ -81,7 +81,7 @@ class SessionService:
         return await self._add(user, org, tuple(methods), visitor, SessionKind.CONSOLE, LIFETIME)
 
     async def token(self, user: User, org: str, lasts: timedelta = TOKEN_LASTS) -> tuple[Session, str]:
-        """A bearer token with which a script acts as that person does in the console (`joinery token create`)."""
+        """Create a bearer token with which a script acts as the person in the console (`joinery token create`)."""
         return await self._add(user, org, (Method.OPERATOR,), Visitor("operator"), SessionKind.TOKEN, lasts)
 
     async def look_at(self, session: Session, org: str, livemode: bool) -> Session:
@@ -107,7 +107,7 @@ class SessionService:
             await self.rules.note(session.user, org, session.methods)
 
     async def open_to(self, session: Session) -> list[Organisation]:
-        """The organisations of its person that let them in as they have signed in."""
+        """Return the organisations of the person that accept the session's sign-in methods."""
         found = (await self.memberships.of_user(session.user, PageRequest(limit=MOST_ORGS))).items
         if self.rules is None:
             return list(found)
@@ -125,7 +125,7 @@ class SessionService:
         return changed
 
     async def renew(self, session: Session, user: User, visitor: Visitor) -> tuple[Session, str]:
-        """The same session under another secret, for who has just proved who they are; the one before ends."""
+        """Replace the session's secret after the person proved their identity; the previous session ends."""
         fresh, cookie = await self.begin(user, session.methods, visitor, session.org)
         if fresh.org == session.org and session.org is not None and not session.livemode:
             fresh = await self.look_at(fresh, session.org, session.livemode)
@@ -159,7 +159,7 @@ class SessionService:
         return await self.sessions.forget(before)
 
     async def _own(self, user: str, org: str | None, methods: Sequence[Method]) -> str | None:
-        """The organisation, or the first that lets the person in, when that one does not. Raises SignInElsewhere."""
+        """Return the organisation, or the first one that accepts the person's sign-in methods. Raises SignInElsewhere."""
         ids = await self._all(user)
         for one in sorted(ids, key=lambda id_: id_ != org):
             if self.rules is None or await self.rules.allows(user, one, methods):
@@ -214,7 +214,7 @@ class LinkService:
     clock: Clock
 
     async def make(self, user: User, purpose: Purpose, org: str | None = None) -> tuple[OneTimeLink, str]:
-        """A link and its secret, which is told to that person alone; their earlier ones for the same are good no more."""
+        """Create a link and its secret; earlier links of the person for the same purpose become invalid."""
         text, now = secret_with(LINK_PREFIX), self.clock.now()
         link = OneTimeLink(self.access.digest(text), purpose, user.id, org, now, now + LINK_LASTS[purpose])
         await self.links.add(link)

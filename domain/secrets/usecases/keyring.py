@@ -75,7 +75,7 @@ class Keyring:
         return await self.load()
 
     async def _founded(self) -> StoredRing:
-        """The first ring: kept keys were hashed by a key of the oldest secret; where there are none, by one of its own."""
+        """Create the first ring: existing keys keep the hash key of the oldest secret, otherwise the hash key is random."""
         kept = await self._rings.has_api_keys()
         ring = KeyRing(hash_key(self._keys.secrets[-1]) if kept else secrets.token_bytes(32))
         await self._rings.write(self._vault.seal(ring.plain(), OWNER, key=self._vault.keys[-1]), None)

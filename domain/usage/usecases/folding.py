@@ -45,7 +45,7 @@ class UsageFolding:
             await self._each(tenant, self._fold)
 
     async def _each(self, tenant: Tenant, step: Callable[[Tx], Awaitable[None]]) -> None:
-        """A tenant that cannot be reached, or read, keeps nobody else waiting: its entries stay for the next turn."""
+        """Run a step for a tenant; a failure is logged and does not affect other tenants."""
         try:
             async with self.uow.begin(tenant, _CONTEXT) as tx:
                 await step(tx)

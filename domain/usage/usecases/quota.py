@@ -30,7 +30,7 @@ async def spent(tx: Tx, meter: str) -> bool:
 
 
 async def refuse_spent(tx: Tx, meter: str) -> None:
-    """Raises QuotaExceeded when nothing of the month's quota is left."""
+    """Raise QuotaExceeded if the month's quota is used up."""
     if await spent(tx, meter):
         raise exceeded(meter, told(meter, await included(tx, meter) or 0), tx.now)
 
@@ -42,7 +42,7 @@ async def reserve(tx: Tx, meter: str, amount: int, of: str) -> bool:
 
 
 def told(meter: str, most: int) -> str:
-    """What is refused, and what can be done about it."""
+    """Return the error message with its remedies."""
     return (
         f"The plan includes {most:,} {_WHAT.get(meter, meter)} a month, and there is no room for more. "
         "It goes on with the next month (UTC), or once the operator has put the organisation on another plan (joinery org plan)."

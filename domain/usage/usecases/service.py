@@ -52,7 +52,7 @@ class UsageService:
     levels: Levels
 
     async def usage(self, tx: Tx) -> Usage:
-        """This month's, with how much there is now of what is no monthly meter."""
+        """Return the current month's usage, and the current value of levels."""
         month = month_of(tx.now.date())
         plan = (await tx[OrgStore].own()).plan
         used = {**await tx[UsageMeters].used(month), **await self.levels(tx)}
@@ -87,7 +87,7 @@ class UsageService:
 
 
 def _filled(meter: str, days: Sequence[date], found: Mapping[tuple[str, date], int], held: int) -> Sequence[DayUsage]:
-    """A row for every day: nothing was used where nothing was counted; a level stays as it was."""
+    """Return a row for every day: zero for days without counts, the previous value for levels."""
     filled = []
     for day in days:
         amount = found.get((meter, day), 0 if meter in MONTHLY else held)

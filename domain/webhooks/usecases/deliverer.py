@@ -142,7 +142,7 @@ class Deliverer:
         await self._shards.release(shards)
 
     def _lost(self) -> None:
-        """The shards are others' by now: forget everything, the store has the truth."""
+        """Forget all state after the shards were lost to other workers; the store has the truth."""
         LOG.warning("the endpoints of this worker were lost, and are asked for again")
         self._held = frozenset()
         self._shaken.set()
@@ -191,7 +191,7 @@ class Deliverer:
                 await self._begin(EndpointQueue(subscriber))
 
     async def _leave(self, *endpoints: Key) -> None:
-        """These are gone, or disabled."""
+        """Drop endpoints that were deleted or disabled."""
         async with self._serving:
             self._drop(*endpoints)
 
@@ -272,7 +272,7 @@ class Deliverer:
                 await asyncio.sleep(RETRY)
 
     async def _nearest(self, tenant: Tenant, taken: FeedPosition) -> FeedPosition:
-        """That position in the present epoch of the logs.
+        """Return the position in the current epochs of the logs.
 
         The checkpoint lies beside its own organisation's log and has gone back with it, if that has; the network's may
         have done so alone, and what it tells again is sent again, under the same event ids.
@@ -352,7 +352,7 @@ class Serving:
         return True
 
     async def _leave(self, *names: str) -> None:
-        """What is in hand there ends first."""
+        """Stop serving places after their attempts in progress."""
         left = [self._served.pop(name) for name in names]
         for stop, _ in left:
             stop.set()

@@ -32,11 +32,11 @@ class Lowest:
             heappush(self._heap, position)
 
     def discard(self, positions: Iterable[int]) -> None:
-        """Some go."""
+        """Remove positions."""
         self._present.difference_update(positions)
 
     def value(self) -> int | None:
-        """The lowest of them, None for none."""
+        """Return the lowest position, or None."""
         while self._heap and self._heap[0] not in self._present:
             heappop(self._heap)
         return self._heap[0] if self._heap else None
@@ -50,7 +50,7 @@ class Track:
         self.open, self.unrecorded = Lowest(), Lowest()
 
     def add(self, position: int) -> None:
-        """An event there has become part of a delivery."""
+        """Add the position of an event that has become part of a delivery."""
         self.open.add(position)
         self.unrecorded.add(position)
 
@@ -165,7 +165,7 @@ class EndpointQueue:
         self.subscriber = replace(self.subscriber, endpoint=endpoint)
 
     def give_up(self) -> None:
-        """This process serves the endpoint no longer: nothing more is sent, what is in hand ends and is recorded."""
+        """Stop sending for an endpoint that another process serves; attempts in progress end and are recorded."""
         self.served = False
 
     def lose(self) -> None:
@@ -292,7 +292,7 @@ class EndpointQueue:
         return not item.sending and self._items.get(item.delivery.id) is item and self.is_head(item)
 
     def make_ready(self, item: Item) -> None:
-        """It is due."""
+        """Mark a due item as ready."""
         if not item.ready and self._may_go(item):
             item.ready = True
             self._ready.append(item)
@@ -313,13 +313,13 @@ class EndpointQueue:
         return None
 
     def attempt_began(self, item: Item, body: bytes) -> None:
-        """This is being POSTed."""
+        """Record that an attempt has started."""
         item.delivery = item.delivery.sending(body)
 
     def attempt_ended(
         self, item: Item, verdict: Verdict, attempt: Attempt | None, *, at: datetime, due: float
     ) -> Item | None:
-        """An attempt was judged, or None could be made: nothing is left to send. Answers what is to be scheduled now.
+        """Record the verdict on an attempt, or that there is nothing to send; return the item to schedule next.
 
         That is the delivery itself, which is tried again at `due`, or what waited for it to be finished.
         """
@@ -376,7 +376,7 @@ class EndpointQueue:
         return [(item, item.delivery) for item in changed.values()]
 
     def recorded(self, snapshots: Sequence[Snapshot]) -> None:
-        """The store has these; the events that they stand for are safe."""
+        """Record that the store has the snapshots, so that their events are safe."""
         for item, stored in snapshots:
             delivery = item.delivery
             self._tracks[delivery.network].unrecorded.discard(stored.positions)
@@ -388,7 +388,7 @@ class EndpointQueue:
                 self._let_go(item)
 
     def not_recorded(self, snapshots: Sequence[Snapshot]) -> None:
-        """The store could not take them: they are to be recorded again."""
+        """Keep the snapshots that the store could not accept, to record them again."""
         for item, _ in snapshots:
             self._changed.setdefault(item.delivery.id, item)
 
