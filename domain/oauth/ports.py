@@ -167,7 +167,7 @@ class GrantRules(Protocol):
         ...
 
     def token(self, call: Call, known: Known) -> Granted:
-        """What a token request is granted."""
+        """Return what a token request is granted."""
         ...
 
     def device(self, call: Call, known: Known) -> DeviceStart:

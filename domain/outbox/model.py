@@ -38,5 +38,5 @@ def pause(attempts: int) -> timedelta:
 
 
 def one_line(text: str) -> str:
-    """A subject: no line breaks, so that nothing becomes a header of its own."""
+    """Return the text without line breaks, so that a subject cannot add mail headers."""
     return " ".join(text.split())

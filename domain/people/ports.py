@@ -122,7 +122,7 @@ class OneTimeLinks(Protocol):
         ...
 
     async def use(self, digest: bytes, purpose: Purpose, now: datetime) -> OneTimeLink | None:
-        """The link, now used; None when it was used or is over, also for all but one who use it at once."""
+        """Use the link once and return it; None if it was used or has expired, also for concurrent calls after the first."""
         ...
 
 

@@ -54,7 +54,7 @@ class NameRecords(Protocol):
     """Blocks until there is an answer: to be asked off the event loop."""
 
     def look_up(self, name: str, kind: RecordKind, seconds: float) -> tuple[NameRecord, ...]:
-        """The records of that name, aliases followed; none for a name that there is not.
+        """Return the DNS records of the name, following aliases; empty for an unknown name.
 
         Raises NamesUnavailable, after `seconds` at the latest.
         """
@@ -65,7 +65,7 @@ class SsoStore(Protocol):
     """In a tenant's transaction: its organisation's, whatever the mode."""
 
     async def connection(self) -> Connection | None:
-        """What is set up."""
+        """Return the organisation's connection, or None."""
         ...
 
     async def save(self, connection: Connection) -> None:
@@ -101,7 +101,7 @@ class SsoStore(Protocol):
         ...
 
     async def member(self, user: str) -> Member | None:
-        """The member who that user is."""
+        """Return the user's membership, or None."""
         ...
 
     async def members_of(self, domains: Collection[str]) -> Sequence[Member]:
@@ -113,7 +113,7 @@ class SsoDirectory(Protocol):
     """Across tenants: whose a domain is, before anybody is known."""
 
     async def of_domain(self, domain: str) -> Connection | None:
-        """The connection, enabled, of the organisation that has proven the domain."""
+        """Return the enabled connection of the organisation that has verified the domain."""
         ...
 
     async def due(self, before: datetime, limit: int) -> Sequence[Domain]:

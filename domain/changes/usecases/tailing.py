@@ -375,7 +375,7 @@ class LogTailer:
         return any(channel.dirty for channel in self._channels.values())
 
     async def _wait(self, listener: SignalListener) -> bool:
-        """True for a signal, or when something is left to be read; False after `idle` seconds."""
+        """Wait for a signal or for unread news; return False after `idle` seconds."""
         if self._dirty():
             return True
         heard = asyncio.ensure_future(listener.wait(self._idle))

@@ -221,7 +221,7 @@ class LinkService:
         return link, text
 
     async def look(self, text: str, purpose: Purpose) -> OneTimeLink | None:
-        """The link, while it can be used."""
+        """Return the link if it can be used, or None."""
         if not is_secret(text, (LINK_PREFIX,)):
             return None
         return await self.links.find(self.access.digest(text), purpose, self.clock.now())
@@ -231,7 +231,7 @@ class LinkService:
         await self.links.withdraw(user)
 
     async def use(self, text: str, purpose: Purpose) -> OneTimeLink | None:
-        """The link, used now; None when it cannot be."""
+        """Use the link and return it, or None if it cannot be used."""
         if not is_secret(text, (LINK_PREFIX,)):
             return None
         return await self.links.use(self.access.digest(text), purpose, self.clock.now())

@@ -84,7 +84,7 @@ class SignInService:
         return await self.enter(user, (Method.PASSWORD,), visitor, device)
 
     async def by_code(self, token: str, code: str, visitor: Visitor, device: str) -> Entered:
-        """The second step. Raises WrongCode, StepOver, RateLimited."""
+        """Complete the second step of a sign-in. Raises WrongCode, StepOver, RateLimited."""
         user = await self._of_token(token)
         await self.throttle.code(user.email, visitor, device, self.clock.now())
         method = await self.factors.proved(user, code)
@@ -107,7 +107,7 @@ class SignInService:
     async def enter(
         self, user: User, methods: Sequence[Method], visitor: Visitor, device: str, org: str | None = None
     ) -> Entered:
-        """A new session of who has proved who they are; they are told when the browser is a new one."""
+        """Begin a session for a person who proved their identity, and notify them about a new browser."""
         now = self.clock.now()
         known = self.devices.known(device, user.email_key, now) is not None
         events = await self.people.events(user.id, _LOOKED_AT)

@@ -36,7 +36,7 @@ class _Rate:
     an_hour: int
 
     def of(self, key: str) -> Budget:
-        """The budget of that name."""
+        """Return the budget with the key."""
         return Budget(f"people:{key}", self.burst, self.an_hour / _HOUR)
 
 
@@ -67,7 +67,7 @@ class Devices:
     access: AccessService
 
     def known(self, cookie: str, person: str, now: datetime) -> str | None:
-        """The browser's own name where it is known for that person (an id, or an address's key)."""
+        """Return the browser's identifier if it is known for the person (an ID, or an address key), or None."""
         for part in cookie.split("~")[:MOST_PEOPLE]:
             text, _, signature = part.rpartition(".")
             fields = text.split(".")
@@ -79,7 +79,7 @@ class Devices:
         return None
 
     def remembered(self, cookie: str, person: str, now: datetime) -> str:
-        """The cookie that also knows that person, under a new name."""
+        """Return the device cookie extended by the person, with a new identifier."""
         text = f"{_name(person)}.{secrets.token_hex(8)}.{int((now + DEVICE_LASTS).timestamp())}"
         others = [part for part in cookie.split("~") if part and not part.startswith(f"{_name(person)}.")]
         return "~".join([f"{text}.{self._signature(text)}", *others][:MOST_PEOPLE])
@@ -147,12 +147,12 @@ class Throttle:
 
 
 def _name(person: str) -> str:
-    """What stands for a person in names of budgets and cookies: no address is told."""
+    """Return the digest that represents a person in names of budgets and cookies."""
     return blake2b(person.encode("utf-8", "replace"), digest_size=10).hexdigest()
 
 
 def network_of(address: str) -> str:
-    """The address as it is counted: of IPv6 the network that one customer is given."""
+    """Return the address that is counted: of IPv6 the /64 network."""
     try:
         found = ipaddress.ip_address(address)
     except ValueError:

@@ -62,7 +62,7 @@ class DomainProofs:
 
 
 def seen(domain: Domain, there: bool | None, now: datetime) -> Domain:
-    """The domain once it was looked at."""
+    """Return the domain after a check; `there` is None if the DNS did not respond."""
     if there is None:
         return replace(domain, looked_at=now) if domain.proven_at is not None else domain
     if there:

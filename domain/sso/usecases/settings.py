@@ -126,12 +126,12 @@ class SsoSettings:
         await tx[AuditLog].add(Change(DOMAIN_OBJECT, name, "delete", {"state": found.state}, {}))
 
     async def affected(self, tx: Tx) -> Sequence[str]:
-        """The members whom enforcing concerns: their addresses are in proven domains."""
+        """Return the members whose addresses are in verified domains."""
         proven = [one.domain for one in await tx[SsoStore].domains() if one.proven_at]
         return [one.user for one in await tx[SsoStore].members_of(proven) if domain_of(one.email)]
 
     async def obliged(self, tx: Tx) -> Sequence[str]:
-        """The members who have to come in by it now: none while nothing is enforced."""
+        """Return the members who must sign in by the connection; empty if it is not enforced."""
         connection = await tx[SsoStore].connection()
         return await self.affected(tx) if connection is not None and connection.enforced else ()
 

@@ -67,7 +67,7 @@ class SsoSignIn:
     callback: str
 
     def redirect_uri(self, org: str) -> str:
-        """What an organisation registers at its provider: an address of its own, so that answers cannot be mixed up."""
+        """Return the redirect URI that an organisation registers at its provider; it is unique, so that responses cannot be mixed up."""
         return f"{self.callback}{org}"
 
     async def begin(self, email: str, place: str, *, again: bool = False) -> Begun:
@@ -81,7 +81,7 @@ class SsoSignIn:
         return await self._begun(connection, email, place, again=again)
 
     async def answered(self, org: str, cookie: str, answer: Mapping[str, str]) -> Vouched:
-        """What the provider says, checked. Raises SignInRefused."""
+        """Verify the provider's response. Raises SignInRefused."""
         told = self._opened(cookie)
         if told["org"] != org or datetime.fromisoformat(told["until"]) < self.clock.now():
             raise SignInRefused("The sign-in took too long, or was begun elsewhere. Begin again.")
@@ -178,7 +178,7 @@ class SsoSignIn:
 
 
 async def _must_be_own(tx: Tx, identity: Identity) -> None:
-    """Raises SignInRefused unless the provider has verified the address, and it is in a domain that the organisation has proven."""
+    """Raise SignInRefused unless the provider verified the address and the organisation verified its domain."""
     if not identity.email_verified:
         raise SignInRefused("Your provider has not verified your address. Have it verified there, then sign in again.")
     domain = domain_of(identity.email)

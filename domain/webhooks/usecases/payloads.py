@@ -31,7 +31,7 @@ class ObjectsAsOf:
     codec: Codec
 
     async def as_of(self, tenant: Tenant, event: LoggedEvent) -> bytes | None:
-        """The object's JSON, as reading it answers.
+        """Return the object's JSON as the API returns it.
 
         None when it has none, is another's, is too large, or cannot be worked out any more.
         """

@@ -184,7 +184,7 @@ class Posting:
         return await self._payloads.render(subscriber, events)
 
     async def _logged(self, subscriber: Subscriber, delivery: Delivery) -> Sequence[LoggedEvent]:
-        """The events out of the log, some at a time: those before are combined into one meanwhile."""
+        """Return the delivery's events from the log, combining earlier ones while reading in batches."""
         events: list[LoggedEvent] = []
         positions = delivery.positions
         view = View.network(subscriber.tenant) if delivery.network else View.own(subscriber.tenant)
@@ -196,7 +196,7 @@ class Posting:
 
 
 def signing_keys(vault: Vault, endpoint: Endpoint, sealed: SealedSecrets, now: datetime) -> tuple[bytes, ...]:
-    """The keys that sign now, the present one first; the one before while the overlap of a rotation lasts.
+    """Return the current signing key, and the previous one during a rotation.
 
     Raises ValueError when the secrets cannot be opened.
     """

@@ -57,7 +57,7 @@ class Recorder:
         self.wake(queue)
 
     def leave(self, queue: EndpointQueue) -> None:
-        """What is left of it is recorded once more, then it is forgotten."""
+        """Record the rest of a queue, then forget it."""
         self._queues.discard(queue)
         self.wake(queue)
 
@@ -79,7 +79,16 @@ class Recorder:
     def on_attempt_ended(
         self, queue: EndpointQueue, *, succeeded: bool, at: datetime, turned: bool, size: int = 0
     ) -> None:
-        """An attempt has ended; `turned`: the endpoint began to fail with it, or to do well again; `size` is its body's."""
+        """Record that an attempt ended.
+
+        Args:
+            queue: The queue of the endpoint.
+            succeeded: Whether the attempt succeeded.
+            at: The time of the end.
+            turned: Whether the endpoint began to fail, or recovered.
+            size: The size of the body in bytes.
+
+        """
         self._behind += 1 + size // OUTCOME_BYTES
         if succeeded:
             recorded = self._recorded_success.get(queue)

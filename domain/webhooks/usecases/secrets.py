@@ -18,12 +18,12 @@ PREFIX = "whsec_"
 
 
 def key_of(secret: str) -> bytes:
-    """The key's bytes in a secret `whsec_<standard base64>`. Raises ValueError."""
+    """Return the key in a secret `whsec_<standard base64>`. Raises ValueError."""
     return base64.b64decode(secret.removeprefix(PREFIX), validate=True)
 
 
 def signature(keys: Iterable[bytes], id: str, timestamp: int, body: bytes) -> str:
-    """The header `webhook-signature`: `v1,<base64>` for each key, the current one first, with blanks between."""
+    """Return the header `webhook-signature`: `v1,<base64>` for each key, the current one first, separated by spaces."""
     signed = f"{id}.{timestamp}.".encode() + body
     return " ".join("v1," + base64.b64encode(hmac.digest(key, signed, "sha256")).decode() for key in keys)
 
@@ -71,13 +71,13 @@ class FormerSecrets:
         return kept
 
     def resealed(self, endpoint: Endpoint, kept: Mapping[str, Any]) -> SealedSecrets:
-        """The kept secrets as the endpoint's own; the former one only while its rotation lasts."""
+        """Return the stored secrets sealed for the endpoint; the previous one only during its rotation."""
         current, *previous = [self.vault.seal({"secret": secret}, endpoint.id) for secret in kept["secrets"]]
         return SealedSecrets(current, previous[0] if previous and endpoint.rotation else None)
 
 
 def signing(kept: Mapping[str, Any], now: datetime) -> dict[str, Any]:
-    """The fields of an endpoint that tell of its kept secrets."""
+    """Return the fields of an endpoint that describe its secrets."""
     told = kept["rotation"]
     until = datetime.fromisoformat(told["until"]) if told else now
     rotation = Rotation(until, told["last4"]) if now < until else None

@@ -109,7 +109,7 @@ class Sending:
             await self._conclude(queue, item, verdict, attempt)
 
     def _complain(self, item: Item, error: Exception) -> None:
-        """What fails on our side mostly fails for every delivery that is due: one line in ten seconds is enough."""
+        """Log that deliveries cannot be attempted, at most once in ten seconds, because all due deliveries fail together."""
         now = asyncio.get_running_loop().time()
         if now - self._complained >= _COMPLAIN_EVERY:
             self._complained = now

@@ -123,7 +123,7 @@ class WebhookService(ResourceService[Endpoint]):
         return after
 
     def _derive(self, before: Endpoint, changes: dict[str, Any]) -> Mapping[str, Any]:
-        """Changing the status clears why the service set it."""
+        """Clear the reason that the service set when the status changes."""
         return {**changes, "disabled_for": None, "failing_since": None} if "status" in changes else changes
 
     async def _save(self, tx: Tx, before: Endpoint, after: Endpoint) -> Endpoint:
@@ -182,7 +182,7 @@ class WebhookService(ResourceService[Endpoint]):
         await self._former.keep(tx, await tx[AuditLog].add(AUDITED.updated(before, after)), replaced)
 
     async def rotate_secret(self, tx: Tx, id: str, overlap_hours: int) -> tuple[Endpoint, str]:
-        """A new secret, shown this once; the present one signs beside it for the overlap, one before it no longer.
+        """Create a new secret, returned once; the current one stays valid for the overlap.
 
         Raises NotFound.
         """
@@ -196,7 +196,7 @@ class WebhookService(ResourceService[Endpoint]):
         return after, secret
 
     async def deliveries(self, tx: Tx, id: str, wanted: DeliveryFilter, page_request: PageRequest) -> Page[Delivery]:
-        """The endpoint's deliveries, newest first. Raises NotFound."""
+        """Return a page of the endpoint's deliveries, newest first. Raises NotFound."""
         await self.get(tx, id)
         return await tx[WebhookStore].deliveries(replace(wanted, endpoint=id), page_request)
 
@@ -281,7 +281,7 @@ class WebhookService(ResourceService[Endpoint]):
         return event
 
     async def disable(self, tx: Tx, id: str, reason: DisabledReason) -> None:
-        """The service disables an endpoint: what is on its way fails, an event says so.
+        """Disable an endpoint with an event; open deliveries fail.
 
         Nothing happens to one that is gone or disabled already.
         """
@@ -330,7 +330,7 @@ class WebhookService(ResourceService[Endpoint]):
 
 
 async def _refuse_unknown(tx: Tx, filters: Filters) -> None:
-    """Sources and categories must be there; a catalogue may be one that the tenant is yet to be granted a view of."""
+    """Raise Unprocessable for unknown sources and categories; catalogues may be unknown until the tenant is licensed."""
     for place, category in enumerate(filters.categories):
         if category not in categories.everything():
             detail = "There is no such category; GET /v1/categories has them all."
