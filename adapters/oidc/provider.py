@@ -177,7 +177,11 @@ def _check_reauthentication(attempt: Attempt, claims: Mapping[str, Any]) -> None
     The user may have removed `prompt` from the URL, so only `auth_time` counts, if the provider returns it.
     """
     since, authenticated_at = attempt.again_since, claims.get("auth_time")
-    if since is not None and isinstance(authenticated_at, int | float) and authenticated_at < since.timestamp() - LEEWAY:
+    if (
+        since is not None
+        and isinstance(authenticated_at, int | float)
+        and authenticated_at < since.timestamp() - LEEWAY
+    ):
         raise ProviderFault("The provider did not authenticate you again. Sign in there again.")
 
 
