@@ -59,7 +59,9 @@ class ScriptedModels:
         if "refused" in entry:
             raise ModelRefused(str(entry["refused"]), usage=usage)
         if faults := self._schemas.faults(question.schema, entry["answer"], "answer"):
-            raise ModelRefused(f"The answer does not conform to the schema: {faults[0].field}: {faults[0].detail}", usage=usage)
+            raise ModelRefused(
+                f"The answer does not conform to the schema: {faults[0].field}: {faults[0].detail}", usage=usage
+            )
         return ModelAnswer(entry["answer"], usage)
 
 
