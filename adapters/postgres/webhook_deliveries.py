@@ -71,9 +71,9 @@ class PostgresDeliveryLog(CoordinatorStore):
         return [
             Delivery(
                 id_, endpoint_id, event, type_, subject, tuple(positions), DeliveryStatus(status), created,
-                tries=tries, next_attempt_at=due, made=made, network=network,
+                tries=tries, next_attempt_at=due, made=count, network=network,
             )
-            for id_, endpoint_id, event, type_, subject, positions, network, status, created, tries, due, made in rows
+            for id_, endpoint_id, event, type_, subject, positions, network, status, created, tries, due, count in rows
         ]  # fmt: skip
 
     async def known(self, tenant: Tenant, endpoint: str, after: FeedPosition) -> frozenset[tuple[bool, int]]:

@@ -39,50 +39,48 @@ _UNDO = named(
 AUDIT_EVENT = Resource[ToldEntry](
     "audit_event",
     {
-        "id": computed(id_of("aud"), lambda told, _: told.entry.id),
-        "actor": part(ACTOR, lambda told: told.entry.context.actor),
+        "id": computed(id_of("aud"), lambda row, _: row.entry.id),
+        "actor": part(ACTOR, lambda row: row.entry.context.actor),
         "action": computed(
             text("sources.update", description="The operation that made the change."),
-            lambda told, _: told.entry.context.operation,
+            lambda row, _: row.entry.context.operation,
         ),
-        "target": computed(_TARGET, lambda told, _: {"object": told.entry.change.object, "id": told.entry.change.id}),
-        "change": computed(enum("create", "update", "delete"), lambda told, _: told.entry.change.action),
+        "target": computed(_TARGET, lambda row, _: {"object": row.entry.change.object, "id": row.entry.change.id}),
+        "change": computed(enum("create", "update", "delete"), lambda row, _: row.entry.change.action),
         "before": computed(
             map_of(_ANY, {"name": "Lindgren"}, "The changed fields before the change; absent values are omitted."),
-            lambda told, _: told.entry.change.before,
+            lambda row, _: row.entry.change.before,
         ),
         "after": computed(
             map_of(_ANY, {"name": "Lindgren feed"}, "The changed fields after the change; absent values are omitted."),
-            lambda told, _: told.entry.change.after,
+            lambda row, _: row.entry.change.after,
         ),
         "act": computed(
             id_of("aud", "The ID of the first entry of the same request or job; all its entries share it."),
-            lambda told, _: told.entry.act,
+            lambda row, _: row.entry.act,
         ),
         "request_id": optional(
             computed(
                 text("req_01J8ZQ5T3V7XK2M9RB4CDW", description="The Request-Id of the request."),
-                lambda told, _: told.entry.context.request_id,
+                lambda row, _: row.entry.context.request_id,
             )
         ),
         "livemode": computed(boolean(), lambda _, view: view.tenant.livemode),
-        "created_at": computed(timestamp(), lambda told, _: told.entry.created_at),
+        "created_at": computed(timestamp(), lambda row, _: row.entry.created_at),
         "undo": computed(
             _UNDO,
-            lambda told, _: {"available": False, "reason": told.refusal} if told.refusal else {"available": True},
+            lambda row, _: {"available": False, "reason": row.refusal} if row.refusal else {"available": True},
         ),
         "undone_by": optional(
             computed(
                 id_of("aud", "The act that undid this change. Undo that act to redo the change."),
-                lambda told, _: told.undone_by,
+                lambda row, _: row.undone_by,
             )
         ),
-        "undoes": optional(
-            computed(id_of("aud", "The act that this change undoes."), lambda told, _: told.entry.undoes)
-        ),
+        "undoes": optional(computed(id_of("aud", "The act that this change undoes."), lambda row, _: row.entry.undoes)),
         "sequence": computed(
             integer(4711, least=0, description="The entry's number within your organisation and mode."),
-            lambda told, _: told.entry.sequence,
+            lambda row, _: row.entry.sequence,
         ),
         "hash": optional(
             computed(
@@ -90,7 +88,7 @@ AUDIT_EVENT = Resource[ToldEntry](
                     "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
                     description="The hash of the audit chain up to this entry.",
                 ),
-                lambda told, _: told.entry.hash.hex() if told.entry.hash else None,
+                lambda row, _: row.entry.hash.hex() if row.entry.hash else None,
             )
         ),
     },
