@@ -1,1 +1,1 @@
-"""One folder per technology, each behind a port."""
+"""Adapters: implementations of the ports, one folder or module per technology."""

@@ -1,8 +1,8 @@
-"""Seals values under envelope keys, so that the database alone gives nothing away.
+"""Envelope encryption of secrets with AES-GCM, so that the database alone does not reveal them.
 
-Each sealing has a fresh data key; the data key is wrapped under a key-encryption key that is named beside it; a
-value under a former one is opened and sealed anew. Layout: one byte version, one byte length of the key's name, the name, 12 bytes nonce,
-48 bytes wrapped data key, 12 bytes nonce, the sealed JSON. Owner and destination are authenticated with both.
+Each value has its own data key, which is wrapped under a named key-encryption key derived from the deployment's secret.
+Layout: version (1 byte), length of the key's name (1 byte), name, nonce (12 bytes), wrapped data key (48 bytes), nonce
+(12 bytes), encrypted JSON. Owner and destination are associated data of both encryptions.
 """
 
 import json
@@ -23,13 +23,13 @@ _WRAPPED = 48
 
 
 def derive(secret: str) -> tuple[str, bytes]:
-    """The name of a key-encryption key and the key itself, made from the deployment's secret (HKDF, RFC 5869)."""
+    """Derive the name and the bytes of a key-encryption key from the deployment's secret (HKDF, RFC 5869)."""
     key = HKDF(algorithm=SHA256(), length=32, salt=None, info=b"joinery credentials").derive(secret.encode())
     return sha256(b"name" + key).hexdigest()[:16], key
 
 
 class AesGcmVault:
-    """Vault. Seals under the current secret's key until told otherwise; opens what any of the secrets sealed."""
+    """Vault that seals under the current secret's key until `use` selects another, and opens values of all given secrets."""
 
     def __init__(self, current: str, former: tuple[str, ...] = ()) -> None:
         self._keys = dict(derive(secret) for secret in (current, *former))
@@ -49,32 +49,32 @@ class AesGcmVault:
 
     def use(self, key: str) -> None:
         if key not in self._keys:
-            raise ValueError("There is no such key at hand.")
+            raise ValueError("The vault has no key with this name.")
         self._in_force = key
 
     def key_of(self, sealed: bytes) -> str:
-        return _read_head(sealed)[1]
+        return _split_head(sealed)[1]
 
     def seal(self, value: Mapping[str, Any], owner: str, destination: str = "", *, key: str = "") -> bytes:
         data_key, nonce, inner = AESGCM.generate_key(256), secrets.token_bytes(_NONCE), secrets.token_bytes(_NONCE)
         name = key or self._in_force
-        bound = _bound(_VERSION, name, owner, destination)
-        wrapped = AESGCM(self._keys[name]).encrypt(nonce, data_key, bound)
+        associated_data = _associated_data(_VERSION, name, owner, destination)
+        wrapped = AESGCM(self._keys[name]).encrypt(nonce, data_key, associated_data)
         text = json.dumps(value, separators=(",", ":")).encode()
-        return _head(name) + nonce + wrapped + inner + AESGCM(data_key).encrypt(inner, text, bound)
+        return _head(name) + nonce + wrapped + inner + AESGCM(data_key).encrypt(inner, text, associated_data)
 
     def open(self, sealed: bytes, owner: str, destination: str = "") -> Mapping[str, Any]:
-        version, name, rest = _read_head(sealed)
+        version, name, rest = _split_head(sealed)
         if name not in self._keys:
-            raise ValueError("The credentials were sealed under a key that is not at hand.")
+            raise ValueError("The credentials were sealed under a key that this deployment does not have.")
         nonce, wrapped = rest[:_NONCE], rest[_NONCE : _NONCE + _WRAPPED]
         inner, text = rest[_NONCE + _WRAPPED :][:_NONCE], rest[2 * _NONCE + _WRAPPED :]
-        bound = _bound(version, name, owner, destination)
+        associated_data = _associated_data(version, name, owner, destination)
         try:
-            data_key = AESGCM(self._keys[name]).decrypt(nonce, wrapped, bound)
-            opened: Mapping[str, Any] = json.loads(AESGCM(data_key).decrypt(inner, text, bound))
+            data_key = AESGCM(self._keys[name]).decrypt(nonce, wrapped, associated_data)
+            opened: Mapping[str, Any] = json.loads(AESGCM(data_key).decrypt(inner, text, associated_data))
         except InvalidTag:
-            raise ValueError("The sealed credentials were changed, or belong to another source or address.") from None
+            raise ValueError("The sealed credentials were modified, or belong to another source or address.") from None
         return opened
 
 
@@ -82,17 +82,17 @@ def _head(name: str) -> bytes:
     return bytes([_VERSION, len(name)]) + name.encode()
 
 
-def _read_head(sealed: bytes) -> tuple[int, str, bytes]:
-    """Version, the key's name, and the rest."""
-    short = len(sealed) < 2 or sealed[0] not in _VERSIONS or len(sealed) < 2 + sealed[1] + 2 * _NONCE + _WRAPPED
-    if short:
-        raise ValueError("The sealed credentials are cut short or of an unknown form.")
+def _split_head(sealed: bytes) -> tuple[int, str, bytes]:
+    """Split a sealed value into its version, the key's name and the rest. Raises ValueError."""
+    invalid = len(sealed) < 2 or sealed[0] not in _VERSIONS or len(sealed) < 2 + sealed[1] + 2 * _NONCE + _WRAPPED
+    if invalid:
+        raise ValueError("The sealed credentials are truncated or have an unknown format.")
     end = 2 + sealed[1]
     return sealed[0], sealed[2:end].decode("ascii", "replace"), sealed[end:]
 
 
-def _bound(version: int, name: str, owner: str, destination: str) -> bytes:
-    """What is authenticated with the value; the first version knew the owner alone."""
+def _associated_data(version: int, name: str, owner: str, destination: str) -> bytes:
+    """Return the associated data; version 1 contains the owner only."""
     if version == 1:
         return f"1|{name}|{owner}".encode()
     parts = (str(version), name, owner, destination)

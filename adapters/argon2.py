@@ -1,4 +1,4 @@
-"""Argon2id on a thread of its own, behind everything else the machine has to do, and never more of it than is served soon."""
+"""Argon2id password hashing in a low-priority thread with a bounded queue."""
 
 import os
 import threading
@@ -17,15 +17,15 @@ from domain.kernel.errors import Overloaded
 
 T = TypeVar("T")
 NICE = 5
-"""How far the thread stands back behind those that answer requests (nice(2), which Linux has for each thread)."""
+"""Niceness of the thread, so that threads that serve requests go first (nice(2), which Linux has per thread)."""
 PATIENCE = 5.0
-"""Seconds after which it is not begun any more: on a busy machine the thread gets little."""
-_NOBODYS = "the password of nobody"
+"""Seconds that a call may wait in the queue; on a busy machine the thread gets little time."""
+_DUMMY = "the password of nobody"
 
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What one hash costs: passes over `memory` KiB in `lanes`. ADR 56 has how long that takes."""
+    """Argon2 parameters: passes over `memory` KiB in `lanes`. ADR 56 states the duration."""
 
     passes: int = 2
     memory: int = 47_104
@@ -33,65 +33,65 @@ class Cost:
 
 
 class Argon2Passwords:
-    """Passwords (domain/people/ports.py). `waiting` calls may wait for the one thread; at 80 ms each they do so for some 3 s."""
+    """Passwords (domain/people/ports.py). At most `waiting` calls wait for the thread; at 80 ms each that is about 3 s."""
 
     def __init__(self, cost: Cost = Cost(), *, waiting: int = 40, patience: float = PATIENCE) -> None:
         self._hasher = PasswordHasher(
             time_cost=cost.passes, memory_cost=cost.memory, parallelism=cost.lanes, type=Type.ID
         )
-        self._thread = ThreadPoolExecutor(1, "passwords", initializer=_stand_back)
-        self._most, self._at_hand, self._lock = waiting, 0, threading.Lock()
+        self._thread = ThreadPoolExecutor(1, "passwords", initializer=_lower_priority)
+        self._max_pending, self._pending, self._lock = waiting, 0, threading.Lock()
         self._patience = patience
-        self._nobodys: str | None = None
+        self._dummy_hash: str | None = None
 
     async def hash(self, password: str) -> str:
         return await self._run(partial(self._hasher.hash, password))
 
     async def verify(self, encoded: str | None, password: str) -> bool:
-        return await self._run(partial(self._verified, encoded, password))
+        return await self._run(partial(self._verify, encoded, password))
 
     def is_outdated(self, encoded: str) -> bool:
         return self._hasher.check_needs_rehash(encoded)
 
     def close(self) -> None:
-        """End the thread, once it has done what it is doing."""
+        """Stop the thread after its current call."""
         self._thread.shutdown(wait=False, cancel_futures=True)
 
     async def _run(self, work: Callable[[], T]) -> T:
-        if self._at_hand > self._most:
+        if self._pending > self._max_pending:
             raise _overloaded()
-        until = monotonic() + self._patience
+        deadline = monotonic() + self._patience
 
-        def begun() -> T:
-            if monotonic() > until:
+        def run_in_time() -> T:
+            if monotonic() > deadline:
                 raise _overloaded()
             return work()
 
         with self._lock:
-            self._at_hand += 1
-        future = self._thread.submit(begun)
-        # It counts until the thread is done with it, whether or not anybody still waits for the answer.
-        future.add_done_callback(self._done)
+            self._pending += 1
+        future = self._thread.submit(run_in_time)
+        # A call counts deadline the thread has finished it, even if its caller was cancelled.
+        future.add_done_callback(self._release)
         return await wrap_future(future)
 
-    def _done(self, _: "Future[Any]") -> None:
+    def _release(self, _: "Future[Any]") -> None:
         with self._lock:
-            self._at_hand -= 1
+            self._pending -= 1
 
-    def _verified(self, encoded: str | None, password: str) -> bool:
-        # Made with whatever comes first, so that the first of nobody's takes no longer than others.
-        self._nobodys = self._nobodys or self._hasher.hash(_NOBODYS)
+    def _verify(self, encoded: str | None, password: str) -> bool:
+        # Computed on the first call of either kind, so that timing does not reveal an unknown account.
+        self._dummy_hash = self._dummy_hash or self._hasher.hash(_DUMMY)
         try:
-            same = self._hasher.verify(encoded if encoded is not None else self._nobodys, password)
+            matches = self._hasher.verify(encoded if encoded is not None else self._dummy_hash, password)
         except (VerificationError, InvalidHashError):
             return False
-        return same and encoded is not None
+        return matches and encoded is not None
 
 
 def _overloaded() -> Overloaded:
-    return Overloaded("Too many people sign in at this moment; try again in a few seconds.", retry_after=3)
+    return Overloaded("Too many people are signing in right now. Try again in a few seconds.", retry_after=3)
 
 
-def _stand_back() -> None:
+def _lower_priority() -> None:
     if hasattr(os, "setpriority"):
         os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), NICE)

@@ -1,4 +1,4 @@
-"""Rate budgets of one process."""
+"""Rate limits in the memory of one process."""
 
 import time
 from collections.abc import Callable
@@ -7,11 +7,11 @@ from domain.kernel.buckets import Bucket, full
 from ports.limits import Budget, Take
 
 KEPT = 10_000
-"""Buckets after which the full ones, which say nothing, are dropped."""
+"""Number of buckets above which full ones are dropped; a full bucket equals a new one."""
 
 
 class MemoryLimits:
-    """Limits (ports/limits.py); `clock` answers seconds that never run backwards."""
+    """Limits (ports/limits.py); `clock` returns monotonic seconds."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -26,9 +26,9 @@ class MemoryLimits:
         return Take(allowed, int(bucket.tokens), bucket.full_in(), bucket.next_in())
 
     def _open(self, budget: Budget, old: Bucket | None, now: float) -> Bucket:
-        """A full bucket, or one of the new size with what the old one had, when a plan changed."""
+        """Create a full bucket, or one with the old bucket's tokens if the plan's size or rate changed."""
         if len(self._buckets) >= KEPT:
-            self._buckets = {key: kept for key, kept in self._buckets.items() if kept.refill(now) < kept.burst}
+            self._buckets = {key: other for key, other in self._buckets.items() if other.refill(now) < other.burst}
         bucket = full(budget.burst, budget.rate, now)
         if old is not None:
             bucket.tokens = min(bucket.tokens, old.refill(now))

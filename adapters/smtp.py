@@ -1,4 +1,4 @@
-"""Letters over SMTP, each in a connection of its own: few are sent, and none shall wait for another."""
+"""Mail over SMTP, one connection per message, so that no message waits for another."""
 
 from dataclasses import dataclass, field
 from email.message import EmailMessage
@@ -15,7 +15,7 @@ _REFUSED = (aiosmtplib.SMTPDataError, aiosmtplib.SMTPRecipientRefused, aiosmtpli
 
 @dataclass(frozen=True, slots=True)
 class Relay:
-    """The server that takes mail. `implicit_tls`: TLS from the first byte; `start_tls`: asked for before anything is told."""
+    """Mail server: TLS from the first byte (`implicit_tls`) or by STARTTLS before anything is sent (`start_tls`)."""
 
     host: str
     port: int
@@ -27,7 +27,7 @@ class Relay:
 
 
 class SmtpMailer:
-    """Mailer (domain/outbox/ports.py)."""
+    """Mailer (domain/outbox/ports.py) over SMTP."""
 
     def __init__(self, relay: Relay, clock: Clock) -> None:
         self._relay, self._clock = relay, clock
@@ -50,9 +50,9 @@ class SmtpMailer:
         except aiosmtplib.SMTPResponseException as error:
             raise _unsent(error) from error
         except (aiosmtplib.SMTPException, OSError) as error:
-            raise MailUnsent(f"The mail server could not be spoken to ({type(error).__name__}).") from error
+            raise MailUnsent(f"The mail server cannot be reached ({type(error).__name__}).") from error
         except ValueError as error:
-            raise MailRefused("Address or subject cannot stand in a message.") from error
+            raise MailRefused("The address or the subject is not valid in a message.") from error
 
     def _message(self, letter: Letter) -> EmailMessage:
         message = EmailMessage()
@@ -65,6 +65,6 @@ class SmtpMailer:
 
 
 def _unsent(error: aiosmtplib.SMTPResponseException) -> MailUnsent:
-    """What the server answered; refused for good is only the message itself, not who hands it over."""
-    for_good = isinstance(error, _REFUSED) and 500 <= error.code < 600
-    return (MailRefused if for_good else MailUnsent)(f"The mail server answered {error.code}.")
+    """Return the error for a response; only a refusal of the message itself, not of the client, is permanent."""
+    permanent = isinstance(error, _REFUSED) and 500 <= error.code < 600
+    return (MailRefused if permanent else MailUnsent)(f"The mail server answered {error.code}.")

@@ -1,4 +1,4 @@
-"""One-time codes: secrets and steps by pyotp, the QR code by segno."""
+"""Time-based one-time passwords by pyotp, with QR codes by segno."""
 
 from datetime import datetime
 
@@ -9,8 +9,8 @@ from domain.people.ports import Enrolment
 
 ISSUER = "Joinery"
 SECONDS = 30
-_NEAR = (0, -1, 1)
-"""Steps that count beside the present one: clocks differ, and people type slowly."""
+_STEP_OFFSETS = (0, -1, 1)
+"""Accepted time steps relative to the current one, because clocks differ and people type slowly."""
 
 
 class TotpCodes:
@@ -29,8 +29,10 @@ class TotpCodes:
     def step(self, secret: str, code: str, now: datetime) -> int | None:
         if len(code) != 6 or not (code.isascii() and code.isdigit()):
             return None
-        codes, present = pyotp.TOTP(secret), int(now.timestamp()) // SECONDS
+        codes, current = pyotp.TOTP(secret), int(now.timestamp()) // SECONDS
         steps = [
-            present + near for near in _NEAR if pyotp.utils.strings_equal(codes.generate_otp(present + near), code)
+            current + offset
+            for offset in _STEP_OFFSETS
+            if pyotp.utils.strings_equal(codes.generate_otp(current + offset), code)
         ]
         return steps[0] if steps else None

@@ -1,4 +1,4 @@
-"""How many guesses a password withstands, by zxcvbn: words and passwords by how often they are chosen, keys in a row, dates, repetitions, letters in disguise."""
+"""Password strength by zxcvbn, as an estimate of the guesses that a password withstands."""
 
 import threading
 from asyncio import wrap_future
@@ -8,7 +8,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from domain.kernel.errors import Overloaded
 
 JUDGED = 16
-"""Characters that are looked at. What zxcvbn tries grows steeply with them: 16 take up to 30 ms, 32 up to a second."""
+"""Number of characters that are estimated. The time grows steeply: 16 take up to 30 ms, 32 up to a second."""
 OWN = (
     "joinery",
     "furniture",
@@ -20,38 +20,38 @@ OWN = (
     "furnituretrade",
     "interior",
 )
-"""Words of this service, which are tried here first."""
+"""Words related to this service, which attackers would try first."""
 
 
 class ZxcvbnGuesses:
-    """PasswordGuesses (domain/people/ports.py). `waiting` passwords may wait for the one thread: what is judged side by side holds up the loop."""
+    """PasswordGuesses (domain/people/ports.py) in one thread, since parallel estimates would delay the event loop. `waiting` passwords may queue."""
 
     def __init__(self, *, waiting: int = 20) -> None:
         self._thread = ThreadPoolExecutor(1, "guesses")
-        self._most, self._at_hand, self._lock = waiting, 0, threading.Lock()
+        self._max_pending, self._pending, self._lock = waiting, 0, threading.Lock()
 
     async def withstands(self, password: str, own: Sequence[str]) -> int:
-        if self._at_hand > self._most:
+        if self._pending > self._max_pending:
             raise Overloaded(
-                "Too many people set a password at this moment; try again in a few seconds.", retry_after=3
+                "Too many people are setting a password right now. Try again in a few seconds.", retry_after=3
             )
         with self._lock:
-            self._at_hand += 1
-        future = self._thread.submit(_guesses, password[:JUDGED], [*OWN, *own])
-        # It counts until the thread is done with it, whether or not anybody still waits for the answer.
-        future.add_done_callback(self._done)
+            self._pending += 1
+        future = self._thread.submit(_estimate_guesses, password[:JUDGED], [*OWN, *own])
+        # A call counts until the thread has finished it, even if its caller was cancelled.
+        future.add_done_callback(self._release)
         return await wrap_future(future)
 
     def close(self) -> None:
-        """End the thread, once it has done what it is doing."""
+        """Stop the thread after its current call."""
         self._thread.shutdown(wait=False, cancel_futures=True)
 
-    def _done(self, _: "Future[int]") -> None:
+    def _release(self, _: "Future[int]") -> None:
         with self._lock:
-            self._at_hand -= 1
+            self._pending -= 1
 
 
-def _guesses(password: str, own: Sequence[str]) -> int:
-    from zxcvbn import zxcvbn  # noqa: PLC0415  its lists take 0.2 s, and few processes ever ask
+def _estimate_guesses(password: str, own: Sequence[str]) -> int:
+    from zxcvbn import zxcvbn  # noqa: PLC0415  loading its word lists takes 0.2 s, and few processes need them
 
     return int(zxcvbn(password, user_inputs=list(own))["guesses"])

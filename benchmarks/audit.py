@@ -68,7 +68,7 @@ class Caller:
 
 
 async def _nothing(log: PostgresAuditLog) -> None:
-    log._written = len(log._session.recorded.changes)
+    log._flushed = len(log._session.recorded.changes)
 
 
 async def _not_added(log: PostgresAuditLog, change: Change) -> str:

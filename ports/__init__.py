@@ -1,1 +1,1 @@
-"""What the domain asks of the world: Protocols of domain types."""
+"""Ports: protocols of everything that the domain needs from outside."""

@@ -1,4 +1,4 @@
-"""Time, so that tests can set it."""
+"""Clock port, which tests replace."""
 
 from datetime import datetime
 from typing import Protocol
@@ -8,5 +8,5 @@ class Clock(Protocol):
     """The wall clock in UTC."""
 
     def now(self) -> datetime:
-        """The time now, aware, in UTC."""
+        """Return the current time, timezone-aware, in UTC."""
         ...

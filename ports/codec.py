@@ -1,15 +1,15 @@
-"""Rows as bytes, for spools and fingerprints."""
+"""Serialisation of rows, for spools and fingerprints."""
 
 from typing import Any, Protocol
 
 
 class Codec(Protocol):
-    """Encoding is stable: equal values give equal bytes, which hold no line break."""
+    """Codec with a stable encoding: equal values give equal bytes, without line breaks."""
 
     def encode(self, value: Any) -> bytes:
-        """The value (text, exact numbers, lists, mappings with text keys, None) as bytes."""
+        """Encode text, exact numbers, None, or lists and mappings (with text keys) of them."""
         ...
 
     def decode(self, data: bytes) -> Any:
-        """The value again; fractions come as Decimal. Raises ValueError."""
+        """Decode a value; fractions become Decimal. Raises ValueError for invalid data."""
         ...

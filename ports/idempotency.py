@@ -1,4 +1,4 @@
-"""Answers kept for retries (docs/conventions.md#idempotency)."""
+"""Responses stored for retries (docs/conventions.md#idempotency)."""
 
 from dataclasses import dataclass
 from typing import Protocol
@@ -6,7 +6,7 @@ from typing import Protocol
 
 @dataclass(frozen=True, slots=True)
 class StoredAnswer:
-    """What was answered: status, headers worth repeating and the body's bytes; `fingerprint` is of the request."""
+    """Status, replayed headers and body of a response, with the fingerprint of its request."""
 
     fingerprint: bytes
     status: int
@@ -15,16 +15,16 @@ class StoredAnswer:
 
 
 class IdempotencyStore(Protocol):
-    """In a tenant's transaction; a key is held until the transaction ends, also by a crash."""
+    """Responses by idempotency key, in a tenant's transaction; a lock on a key ends with the transaction, even by a crash."""
 
     async def hold(self, key: str) -> StoredAnswer | None:
-        """Hold the key and answer what is stored under it. Raises RequestInProgress when another request holds it."""
+        """Lock the key and return the response stored under it. Raises RequestInProgress if another request holds the lock."""
         ...
 
     async def keep(self, key: str, answer: StoredAnswer) -> None:
-        """Keep the answer for 24 hours, in this transaction."""
+        """Store the response for 24 hours, in this transaction."""
         ...
 
     async def revise(self, key: str, body: bytes) -> None:
-        """Answer with that body from now on; nothing where no answer is kept."""
+        """Replace the body of the stored response; do nothing if none is stored."""
         ...

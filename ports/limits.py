@@ -6,7 +6,7 @@ from typing import Protocol
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """One bucket: `key` names organisation, mode and class; `rate` tokens a second refill it up to `burst`."""
+    """Token bucket: `key` names organisation, mode and rate class; `rate` tokens a second refill it up to `burst`."""
 
     key: str
     burst: int
@@ -15,7 +15,7 @@ class Budget:
 
 @dataclass(frozen=True, slots=True)
 class Take:
-    """What taking a token answered: whether one was there, how many are left, and seconds to full and to the next."""
+    """Result of taking a token: `left` tokens remain; `full_in` and `next_in` are seconds until the bucket is full and until the next token."""
 
     allowed: bool
     left: int
@@ -24,8 +24,8 @@ class Take:
 
 
 class Limits(Protocol):
-    """Never an obstacle: when the shared store is lost, each process limits by itself until it is back."""
+    """Shared rate limits; while the shared store is unavailable, each process limits by itself."""
 
     async def take(self, budget: Budget) -> Take:
-        """Take one token, or say when there will be one."""
+        """Take one token if there is one."""
         ...

@@ -1,35 +1,35 @@
-"""Keeping the store small and its plans right, over all organisations."""
+"""Maintenance of the store: partitions, statistics and retention."""
 
 from typing import Protocol
 
 
 class Maintenance(Protocol):
-    """Each call works across tenants and may take a while."""
+    """Maintenance across all tenants; each call may take minutes."""
 
     async def partitions(self) -> None:
-        """Have room for the next days, and drop the days that are older than what is kept."""
+        """Create the partitions of the next days and drop those older than the retention."""
         ...
 
     async def statistics(self) -> None:
-        """Have the store look at how much there is: what just grew is otherwise planned for as if it were small."""
+        """Update the planner statistics, so that tables that have just grown are not planned for as small ones."""
         ...
 
     async def purge_request_logs(self) -> int:
-        """Drop request logs older than each organisation's plan keeps them; answers how many."""
+        """Delete request logs older than each organisation's plan keeps them; return their number."""
         ...
 
     async def purge_answers(self) -> int:
-        """Drop answers that are older than they are kept for retries; answers how many."""
+        """Delete responses older than they are kept for retries; return their number."""
         ...
 
     async def purge_inbound_messages(self) -> int:
-        """Drop what is told of inbound mail once it is older than it is kept; answers how many."""
+        """Delete inbound messages older than the retention; return their number."""
         ...
 
     async def purge_audit(self) -> int:
-        """Drop audit entries older than they are kept, and what was kept sealed beside others; answers how many entries."""
+        """Delete audit entries and sealed values older than the retention; return the number of entries."""
         ...
 
     async def purge_deliveries(self) -> int:
-        """Drop webhook deliveries older than each organisation's plan keeps them; answers how many."""
+        """Delete webhook deliveries older than each organisation's plan keeps them; return their number."""
         ...

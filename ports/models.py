@@ -1,4 +1,4 @@
-"""Language models: a question with data, and an answer of a shape that was asked for."""
+"""Language models that answer questions about data with values of a JSON Schema."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -8,10 +8,11 @@ from typing import Any, Protocol
 
 @dataclass(frozen=True, slots=True)
 class ModelQuestion:
-    """`instructions` are ours; `data` is other people's, in JSON's types, and no word of it instructs anybody.
+    """Question to a language model.
 
-    `task` names what the question is for; `schema` is the JSON Schema (Draft 2020-12) of the answer. `model` is the one
-    that is wanted; None leaves it to the operator's settings.
+    `instructions` are the service's own; `data` comes from third parties, in JSON types, and is never treated as
+    instructions. `task` names the purpose; `schema` is the JSON Schema (Draft 2020-12) of the answer; `model` None means
+    the operator's model.
     """
 
     task: str
@@ -23,7 +24,7 @@ class ModelQuestion:
 
 @dataclass(frozen=True, slots=True)
 class ModelUsage:
-    """What one question took: the model that answered, its tokens, and what they cost in millionths of a dollar."""
+    """Model, tokens and cost (in millionths of a dollar) of one question."""
 
     model: str
     input_tokens: int
@@ -33,14 +34,14 @@ class ModelUsage:
 
 @dataclass(frozen=True, slots=True)
 class ModelAnswer:
-    """A value in JSON's types that fits the question's schema."""
+    """Answer in JSON types that conforms to the question's schema, with its usage."""
 
     value: Any
     usage: ModelUsage
 
 
 class ModelLater(Exception):
-    """No answer now: the same question may be asked again, best `after` that time. What it took all the same is `usage`."""
+    """Temporary failure: the question may be asked again, preferably after the delay `after`; `usage` was charged anyway."""
 
     def __init__(self, message: str, *, after: timedelta | None = None, usage: ModelUsage | None = None) -> None:
         super().__init__(message)
@@ -48,7 +49,7 @@ class ModelLater(Exception):
 
 
 class ModelRefused(Exception):
-    """No answer to this question, now or ever: refused, too large, or of another shape than was asked for."""
+    """Permanent failure: the question is refused or too large, or the answer does not conform to the schema."""
 
     def __init__(self, message: str, *, usage: ModelUsage | None = None) -> None:
         super().__init__(message)
@@ -56,20 +57,20 @@ class ModelRefused(Exception):
 
 
 class ModelsClosed(ModelRefused):
-    """No question is let in: the key, the account or the model's name is refused, until the operator changes something."""
+    """Failure of every question until the operator acts: the key, the account or the model's name is refused."""
 
 
 class Models(Protocol):
-    """Whatever the operator has configured to be asked."""
+    """Language models that the operator has configured."""
 
     def offers(self, model: str | None) -> bool:
-        """Whether questions to that model can be put; None for the one that the operator has set."""
+        """Return whether the model, or the operator's if None, can be asked."""
         ...
 
     def most(self, question: ModelQuestion) -> ModelUsage:
-        """The most that the question can take, known before it is asked. Raises ModelRefused for one that is never asked."""
+        """Return an upper bound of the question's usage. Raises ModelRefused for a question that would never be asked."""
         ...
 
     async def ask(self, question: ModelQuestion) -> ModelAnswer:
-        """One answer. Raises ModelLater, ModelRefused; nothing else of its own doing."""
+        """Ask the model. Raises ModelLater or ModelRefused."""
         ...

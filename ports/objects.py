@@ -1,4 +1,4 @@
-"""Blobs by key: raw snapshots, uploads, exports and images, with links that are signed for a while."""
+"""Object storage for snapshots, uploads, exports and images, with signed links that expire."""
 
 from collections.abc import AsyncIterable, AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -8,11 +8,11 @@ from typing import Protocol
 from urllib.parse import quote
 
 INLINE_TYPES = {".webp": "image/webp"}
-"""Media types that are served inline, by file extension: only images that the service has encoded."""
+"""Media types that are served inline, by file extension: only images that the service itself encoded."""
 
 
 def download_headers(filename: str) -> dict[str, str]:
-    """Return the Content-Type and Content-Disposition (RFC 6266) of a download with this name."""
+    """Return the Content-Type and Content-Disposition (RFC 6266) headers of a download."""
     kind = INLINE_TYPES.get(filename[filename.rfind(".") :])
     disposition = f"{'inline' if kind else 'attachment'}; filename*=UTF-8''{quote(filename, safe='')}"
     return {"content-type": kind or "application/octet-stream", "content-disposition": disposition}
@@ -20,7 +20,7 @@ def download_headers(filename: str) -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class SignedPut:
-    """Where a client may PUT one object, and the headers it must send."""
+    """Signed URL for one PUT, with the headers that the client must send."""
 
     url: str
     headers: Mapping[str, str]
@@ -29,7 +29,7 @@ class SignedPut:
 
 @dataclass(frozen=True, slots=True)
 class ObjectInfo:
-    """One object of a listing, and when it was last written."""
+    """Object of a listing."""
 
     key: str
     bytes: int
@@ -37,59 +37,60 @@ class ObjectInfo:
 
 
 class ObjectMissing(Exception):
-    """No object has that key."""
+    """Absence of an object with the key."""
 
 
 class Objects(Protocol):
-    """Keys are slash-separated, chosen by the caller; snapshots are content-addressed.
+    """Object storage by slash-separated keys that the caller chooses.
 
-    Every operation raises Unavailable when the store fails, and StorageFull when it has no space for a write.
+    Every operation raises Unavailable if the store fails, and StorageFull if it has no space for a write.
     """
 
     async def put_file(self, key: str, path: Path) -> None:
-        """Store the file's bytes under the key, whole or not at all; an object of that key is replaced."""
+        """Store the file under the key atomically; replace an existing object."""
         ...
 
     async def put_stream(self, key: str, chunks: AsyncIterable[bytes]) -> None:
-        """Store what comes under the key, whole or not at all: not when the chunks end by an error, which goes on to the caller.
+        """Store the chunks under the key atomically; if their iterator raises, nothing is stored and the error propagates.
 
-        Memory is bounded by a few chunks, whatever the object's size. What a writer that is killed leaves, `tidy` removes.
+        Memory is bounded by a few chunks. `tidy` removes what a killed writer leaves.
         """
         ...
 
     async def size(self, key: str) -> int:
-        """The object's size in bytes. Raises ObjectMissing."""
+        """Return the object's size in bytes. Raises ObjectMissing."""
         ...
 
     def read(self, key: str) -> AsyncIterator[bytes]:
-        """The object's bytes in chunks. Raises ObjectMissing at the first chunk."""
+        """Iterate over the object's bytes in chunks. The first chunk raises ObjectMissing if there is no object."""
         ...
 
     async def delete(self, key: str) -> None:
-        """Forget the object; an unknown key is no error."""
+        """Delete the object, if there is one."""
         ...
 
     def list(self, prefix: str) -> AsyncIterator[Sequence[ObjectInfo]]:
-        """The objects whose keys begin with `prefix` (whole segments, ending in a slash), page by page, in no order.
+        """Iterate over pages of the objects below `prefix` (whole segments, ending in a slash), in no order.
 
-        Memory is bounded by the page. What comes or goes meanwhile may be listed or not; what is gone is no error.
+        Memory is bounded by the page. Objects written or deleted meanwhile may be listed or not.
         """
         ...
 
     async def tidy(self, older: timedelta) -> int:
-        """Remove what writers that were killed left behind and is older than that; answers how many leftovers."""
+        """Delete leftovers of killed writers that are older than `older`; return their number."""
         ...
 
     async def sign_put(self, key: str, *, content_type: str, bytes_limit: int, expires_at: datetime) -> SignedPut:
-        """A link to PUT at most `bytes_limit` bytes of that content type, valid until `expires_at`.
+        """Sign a link to PUT at most `bytes_limit` bytes of the content type.
 
-        A store that can only be told a length takes exactly so many.
+        A store that can only check an exact length accepts exactly `bytes_limit` bytes.
         """
         ...
 
     async def sign_get(self, key: str, *, filename: str, expires_at: datetime) -> str:
-        """A link to download the object, valid until `expires_at`, with the headers of `download_headers(filename)`.
+        """Sign a link to download the object with the headers of `download_headers(filename)`.
 
-        Within a step of `domain.kernel.links` it is the same link, except in a bucket whose credentials the client library finds.
+        Within a step of `domain.kernel.links` the link stays the same, except in a bucket whose credentials the client
+        library finds by itself.
         """
         ...

@@ -1,4 +1,4 @@
-"""Asking an address that somebody else has named, for a short answer: vetted, bounded in time and size, without redirects."""
+"""HTTP requests to addresses that third parties name: vetted, bounded in time and size, without redirects."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -7,7 +7,7 @@ from typing import Protocol
 
 @dataclass(frozen=True, slots=True)
 class OutboundAnswer:
-    """Status, body, the media type without its parameters, and headers, whose names ignore case."""
+    """Response to an outbound request; `media_type` has no parameters, header names are case-insensitive."""
 
     status: int
     body: bytes
@@ -16,11 +16,11 @@ class OutboundAnswer:
 
 
 class OutboundFailed(Exception):
-    """There was no whole answer. The sentence may be shown: it names no address and no secret.
+    """Failure to get a complete response. The message names no address and no secret, so it may be shown.
 
     Attributes:
         is_unsent: The request cannot have reached anybody.
-        begun: The beginning of an answer whose body is too large, or packed in a strange way.
+        begun: The beginning of a response whose body is too large or has an unsupported encoding.
 
     """
 
@@ -30,14 +30,14 @@ class OutboundFailed(Exception):
 
 
 class Outbound(Protocol):
-    """Whoever asks through it reaches public addresses and those that the operator lets through, and nothing else."""
+    """HTTP client that reaches only public addresses and those that the operator permits."""
 
     def permits(self, url: str) -> bool:
-        """Whether a URL may be used at all: https, or http at a host that the operator lets through."""
+        """Return whether the URL may be requested: https, or http at a host that the operator permits."""
         ...
 
     async def ask(
         self, method: str, url: str, headers: Mapping[str, str] | None = None, body: bytes | None = None
     ) -> OutboundAnswer:
-        """One request. Raises OutboundFailed."""
+        """Send one request. Raises OutboundFailed."""
         ...

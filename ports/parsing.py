@@ -7,15 +7,15 @@ R = TypeVar("R")
 
 
 class ParserEnded(Exception):
-    """The parser was ended: the input made it exceed its limits or crash."""
+    """Termination of the parser: the input made it exceed its limits or crash."""
 
 
 class ParserFailed(Exception):
-    """The parser could not run for a reason other than its input, such as a full disk."""
+    """Failure to run the parser for a reason other than its input, such as a full disk."""
 
 
 class ParserRunner(Protocol):
-    """Runs a function on hostile input. `asyncio.to_thread` is a ParserRunner without limits."""
+    """Runner of functions on hostile input; `asyncio.to_thread` is one without limits."""
 
     async def __call__(self, function: Callable[..., R], /, *args: Any) -> R:
         """Return the function's result.
@@ -24,7 +24,7 @@ class ParserRunner(Protocol):
         function, which is called in the calling process, in a thread.
 
         Raises:
-            ParserEnded: The function was ended.
+            ParserEnded: The function was terminated.
             ParserFailed: The function could not be run.
 
         """

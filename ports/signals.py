@@ -1,4 +1,4 @@
-"""Being notified at once instead of asking again and again."""
+"""Notifications between processes, in addition to polling."""
 
 import asyncio
 from collections.abc import Iterable
@@ -13,7 +13,7 @@ MOST_PAYLOADS = 10_000
 
 
 class Channel(StrEnum):
-    """`jobs` hears of new jobs, `events` of appended events, `webhooks` of what changed about an endpoint."""
+    """Subject of signals: new jobs, appended events, or changes of webhook endpoints."""
 
     JOBS = "jobs"
     EVENTS = "events"
@@ -22,20 +22,20 @@ class Channel(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Signal:
-    """Something of the tenant's has changed; on the channel `webhooks`, about the endpoint `id`."""
+    """Notice that data of the tenant has changed; on the channel `webhooks`, of the endpoint `id`."""
 
     tenant: Tenant
     id: str | None = None
 
     @property
     def payload(self) -> str:
-        """`org_… t`, or `org_… f` for the sandbox, with the id behind it if there is one."""
-        whose = f"{self.tenant.org} {'t' if self.tenant.livemode else 'f'}"
-        return whose if self.id is None else f"{whose} {self.id}"
+        """Text form: `org_… t` for live mode, `org_… f` for test mode, followed by the id if there is one."""
+        tenant = f"{self.tenant.org} {'t' if self.tenant.livemode else 'f'}"
+        return tenant if self.id is None else f"{tenant} {self.id}"
 
     @classmethod
     def parse(cls, payload: str) -> "Signal | None":
-        """The signal with that payload; None for anything else."""
+        """Return the payload's signal, or None if it has none."""
         org, _, others = payload.partition(" ")
         mode, _, id = others.partition(" ")
         return cls(Tenant(org, mode == "t"), id or None) if mode in ("t", "f") else None
@@ -43,51 +43,51 @@ class Signal:
 
 @dataclass(frozen=True, slots=True)
 class Heard:
-    """What was said since it was last asked for; `missed`: anything else may have been said as well."""
+    """Signals received since the last read; if `missed`, others may have been lost."""
 
     signals: frozenset[Signal]
     missed: bool
 
     @classmethod
     def of(cls, payloads: Iterable[str]) -> "Heard":
-        """What these payloads say; an empty one says nothing but that one should look."""
+        """Parse the payloads; one that is not a signal, such as an empty one, sets `missed`."""
         parsed = frozenset(map(Signal.parse, payloads))
         return cls(frozenset(signal for signal in parsed if signal is not None), missed=None in parsed)
 
 
 class SignalListener:
-    """One listener on one channel: whoever listens for it says `hear`, whoever waits is woken."""
+    """Buffer between a channel's connection, which calls `hear`, and the one task that waits for signals."""
 
     def __init__(self) -> None:
-        self._said = asyncio.Event()
+        self._arrived = asyncio.Event()
         self._payloads: set[str] = set()
 
     def hear(self, payload: str) -> None:
-        """Something was said on the channel; an empty payload, or too many to keep, says that one should look."""
+        """Add a payload and wake the waiting task; an empty payload or an overflow counts as missed signals."""
         if len(self._payloads) >= MOST_PAYLOADS:
             self._payloads, payload = set(), ""
         self._payloads.add(payload)
-        self._said.set()
+        self._arrived.set()
 
     def heard(self) -> Heard:
-        """What was said since this was last asked."""
+        """Return the signals received since the last call."""
         payloads, self._payloads = self._payloads, set()
         return Heard.of(payloads)
 
     async def wait(self, timeout: float | None) -> bool:
-        """True once something was said since the last wait; False when the time (seconds) is over."""
+        """Wait for a signal that arrived since the last wait; return False after `timeout` seconds."""
         try:
             async with asyncio.timeout(timeout):
-                await self._said.wait()
+                await self._arrived.wait()
         except TimeoutError:
             return False
-        self._said.clear()
+        self._arrived.clear()
         return True
 
 
 class Signals(Protocol):
-    """Signals are hints: whoever waits also looks for itself now and then."""
+    """Source of signals, which are hints: subscribers also poll at intervals."""
 
     def subscribe(self, channel: Channel) -> AbstractAsyncContextManager[SignalListener]:
-        """Listen from now on; a lost connection is taken up again, and what was said meanwhile counts as missed."""
+        """Subscribe to the channel; signals of a time without connection count as missed."""
         ...

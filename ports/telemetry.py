@@ -1,4 +1,4 @@
-"""The way to a collector: spans and figures of one process, told by threads of their own."""
+"""Export of a process's spans and metrics to a collector, in background threads."""
 
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
@@ -6,34 +6,34 @@ from enum import Enum
 from typing import Any, Protocol
 
 Collect = Callable[[], Iterable[Any]]
-"""A process's figures as they stand, in Prometheus' terms (`prometheus_client.Metric`)."""
+"""Function that returns the current values of the metrics (`prometheus_client.Metric`)."""
 
 
 class MetricsExport(Protocol):
-    """Tells a collector the figures now and then, from a thread of its own."""
+    """Periodic export of metrics in a background thread."""
 
     def start(self) -> None:
-        """Begin."""
+        """Start the thread."""
         ...
 
     def close(self) -> None:
-        """Tell them once more and end; takes a moment at most, and blocks."""
+        """Export once more and stop; blocks for a bounded time."""
         ...
 
 
 class WorkMetrics(Protocol):
-    """One a process. Nothing it does waits for anybody or raises; where nobody looks there is none at all (None)."""
+    """Metrics of background work, one object per process; methods never block or raise. Without an export it is None."""
 
     def job_ended(self, kind: str, outcome: str, seconds: float) -> None:
-        """An attempt at a job is over: `done`, `failed` (it is tried again), `lost` (to another worker) or `stopped`."""
+        """Record the end of a job's attempt: `done`, `failed` (will be retried), `lost` (to another worker) or `stopped`."""
         ...
 
     def run_ended(self, stream: str, status: str, seconds: float) -> None:
-        """A run is over, after so many seconds from its start."""
+        """Record the end of a run and its duration."""
         ...
 
     def delivery_attempted(self, outcome: str, seconds: float) -> None:
-        """A POST to a receiver is over: `succeeded`, or why it failed."""
+        """Record a webhook request: `succeeded` or the reason of its failure."""
         ...
 
 
@@ -41,7 +41,7 @@ Note = str | int | float | bool
 
 
 class SpanKind(Enum):
-    """What a span is about: a request that came in, work out of the queue, or a request that goes out."""
+    """Kind of a span: inbound request, queued work or outbound request."""
 
     SERVER = "server"
     CONSUMER = "consumer"
@@ -49,46 +49,46 @@ class SpanKind(Enum):
 
 
 class Span(Protocol):
-    """Something that is being done."""
+    """Operation in progress."""
 
     def note(self, **notes: Note | None) -> None:
-        """Say more about it, by names with `__` for a dot; what is None is left out. Never a secret or a query's value."""
+        """Add attributes, except those that are None; `__` in a name stands for a dot. Secrets and query values are forbidden."""
         ...
 
     def failed(self, why: str) -> None:
-        """It ends badly; `why` is a word of ours, such as a status or an exception's class."""
+        """Mark the span as failed; `why` is a fixed term such as a status or an exception's class."""
         ...
 
 
 class Tracing(Protocol):
-    """One a process. Nothing it does waits for anybody or raises; contexts are texts as W3C's `traceparent` has them."""
+    """Tracer, one per process; methods never block or raise. Contexts are values of the W3C `traceparent` header."""
 
     def span(
         self, name: str, kind: SpanKind, *, parent: str | None = None, link: str | None = None
     ) -> AbstractContextManager[Span]:
-        """Around what is done: a part of `parent`, or a trace of its own; `link` is what else it follows from.
+        """Open a span, as a child of `parent` or the root of a new trace; `link` is another context that caused it.
 
-        Contexts that are none are passed over. An exception that leaves it makes it failed, and goes on to the caller.
+        Invalid contexts are ignored. An exception marks the span as failed and propagates.
         """
         ...
 
     def current(self) -> str | None:
-        """The context of the innermost span that this task is in; None outside of any."""
+        """Return the context of this task's innermost span, or None."""
         ...
 
 
 class Telemetry(Protocol):
-    """One a process, where a collector is named."""
+    """Export to a collector, one object per process."""
 
     @property
     def tracing(self) -> Tracing:
-        """What tells spans."""
+        """Tracer that exports spans."""
         ...
 
     def export(self, collect: Collect) -> MetricsExport:
-        """What tells these figures, once it is started."""
+        """Return an export of the metrics, not yet started."""
         ...
 
     async def close(self) -> None:
-        """Tell what waits to be told; takes a moment at most."""
+        """Export what is pending, within a bounded time."""
         ...

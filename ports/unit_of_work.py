@@ -1,4 +1,4 @@
-"""One unit of work: a transaction of one tenant, in which everything commits or nothing does, and the stores in it."""
+"""Unit of work: a transaction of one tenant with its stores."""
 
 from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager
@@ -14,26 +14,26 @@ P = TypeVar("P")
 
 
 class Store(Protocol[R]):
-    """The rows of one kind of resource in a tenant's transaction, by id. Pages are newest first."""
+    """Rows of one resource type in a tenant's transaction, by id. Pages are newest first."""
 
     async def get(self, id: str, *, lock: bool = False) -> R | None:
-        """Return one row; `lock` keeps others from changing it until the transaction ends."""
+        """Return one row; `lock` locks it until the transaction ends."""
         ...
 
     async def add(self, row: R) -> None:
-        """Insert a row. Raises Conflict when what must be unique is taken."""
+        """Insert a row. Raises Conflict if a unique value is taken."""
         ...
 
     async def add_all(self, rows: Sequence[R]) -> None:
-        """Insert many rows at a time, as `add` does."""
+        """Insert many rows at once. Raises Conflict if a unique value is taken."""
         ...
 
     async def save(self, row: R, *, expected_version: int | None = None) -> None:
-        """Update a row. Raises PreconditionFailed when another version than expected is stored, NotFound for no row."""
+        """Update a row. Raises PreconditionFailed if the stored version is not the expected one, NotFound if there is no row."""
         ...
 
     async def remove(self, id: str) -> bool:
-        """Delete a row; return whether there was one."""
+        """Delete a row; return whether it existed."""
         ...
 
     async def page(self, request: PageRequest, filter: Filter | None = None) -> Page[R]:
@@ -43,7 +43,7 @@ class Store(Protocol[R]):
 
 @dataclass(slots=True)
 class Recorded:
-    """What a unit of work did so far, for `Service-Dry-Run: explain`.
+    """Effects of a unit of work so far, for `Service-Dry-Run: explain`.
 
     Attributes:
         changes: audit changes (`domain.audit.model.Change`).
@@ -60,19 +60,19 @@ class Recorded:
     forecasts: dict[str, Any] = field(default_factory=dict)
 
     def lengths(self) -> tuple[int, int, int, int]:
-        """Return how much is recorded, for `shorten`."""
+        """Return the current lengths, for `shorten`."""
         return len(self.changes), len(self.events), len(self.jobs), len(self.warnings)
 
     def shorten(self, lengths: tuple[int, int, int, int]) -> None:
-        """Forget what was recorded since those lengths were taken: it was rolled back."""
+        """Discard what was recorded after the lengths were taken, because it was rolled back."""
         changes, events, jobs, warnings = lengths
         del self.changes[changes:], self.events[events:], self.jobs[jobs:], self.warnings[warnings:]
 
 
 class Tx(Protocol):
-    """A transaction of one tenant. `tx[Port]` is the store behind a port; it is made when it is first used.
+    """Transaction of one tenant. `tx[Port]` is the store that implements a port, created on first use.
 
-    `dry` makes the edge roll back instead of committing.
+    If `dry` is set, the edge rolls back instead of committing.
     """
 
     tenant: Tenant
@@ -82,36 +82,36 @@ class Tx(Protocol):
     dry: bool
 
     def __getitem__(self, port: type[P]) -> P:
-        """Return the store behind a port. Raises KeyError for a port that no store is registered for."""
+        """Return the port's store. Raises KeyError if no store is registered for the port."""
         ...
 
     def store(self, kind: type[R]) -> Store[R]:
-        """Return the store of a plain resource. Raises TypeError for a kind that is kept behind a port of its own."""
+        """Return the store of a plain resource. Raises TypeError for a type that has a port of its own."""
         ...
 
     def savepoint(self) -> AbstractAsyncContextManager[None]:
-        """Open a savepoint: an exception undoes what was done since and propagates; the transaction stays usable."""
+        """Open a savepoint; an exception rolls back to it and propagates, and the transaction stays usable."""
         ...
 
 
 class UnitOfWork(Protocol):
-    """Begins transactions. Only edges call it: a request, an attempt at a job, a portion of a run."""
+    """Factory of transactions. Only edges call it: a request, an attempt at a job, a portion of a run."""
 
     def begin(self, tenant: Tenant, context: AuditContext) -> AbstractAsyncContextManager[Tx]:
-        """Begin a transaction: committed on leaving, rolled back on an exception or when `tx.dry` is set."""
+        """Begin a transaction; leaving commits it, an exception or `tx.dry` rolls it back."""
         ...
 
     def scratch(self, tenant: Tenant, context: AuditContext) -> AbstractAsyncContextManager[Tx]:
-        """Begin a transaction that is always rolled back: no other transaction sees what it writes."""
+        """Begin a transaction that is always rolled back."""
         ...
 
     def snapshot(self, tenant: Tenant) -> AbstractAsyncContextManager[Tx]:
-        """Return stores for reading, all of one moment, for hours if need be, on a connection of their own. Raises Unavailable.
+        """Return read-only stores over one snapshot of the database, on their own connection. Raises Unavailable.
 
-        While it is open the database keeps every row version that has been replaced since.
+        The snapshot may stay open for hours. Meanwhile the database keeps every row version replaced since.
         """
         ...
 
     def read(self, tenant: Tenant) -> AbstractAsyncContextManager[Tx]:
-        """Return stores for reading, each statement by itself; writing through it is an error."""
+        """Return read-only stores without a transaction; each statement sees its own snapshot."""
         ...

@@ -1,4 +1,4 @@
-"""Folders on the local disk for one piece of work each."""
+"""Temporary folders on the local disk."""
 
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -6,8 +6,8 @@ from typing import Protocol
 
 
 class Workspaces(Protocol):
-    """Where work puts files aside that nobody needs once it is over."""
+    """Factory of temporary folders."""
 
     def folder(self) -> AbstractContextManager[Path]:
-        """An empty folder, gone with the context; a later process removes what one that died has left."""
+        """Create an empty folder that is deleted with the context; a later process deletes those of processes that died."""
         ...

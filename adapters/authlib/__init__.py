@@ -1,1 +1,1 @@
-"""The grammar of OAuth by Authlib, on plain values (ADR 53)."""
+"""OAuth protocol rules by Authlib, on plain values (ADR 53)."""

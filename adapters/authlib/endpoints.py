@@ -1,4 +1,4 @@
-"""The endpoints beside token and authorization: a device's request, revocation and introspection."""
+"""Endpoints for device authorization, revocation and introspection."""
 
 from typing import Any, Final
 
@@ -14,18 +14,18 @@ from domain.oauth.model import DEVICE_CODE, DEVICE_PREFIX, DEVICE_SECONDS, POLL_
 
 
 class DeviceEndpoint(DeviceAuthorizationEndpoint):  # type: ignore[misc]  # Authlib has no types
-    """Where a device asks for its codes."""
+    """Device authorization endpoint (RFC 8628)."""
 
     EXPIRES_IN = DEVICE_SECONDS
     INTERVAL = POLL_SECONDS
     CLIENT_AUTH_METHODS: Final = METHODS
 
     def authenticate_client(self, request: Any) -> Client:
-        """The app, if it is of a kind that runs on devices, and may ask for those scopes."""
+        """Authenticate the app and check that it may use the device grant and the requested scopes."""
         client: Client = self.server.authenticate_client(request, self.CLIENT_AUTH_METHODS, "device_authorization")
         request.client = client
         if not client.check_grant_type(DEVICE_CODE):
-            raise UnauthorizedClientError("Only a native app may sign a device in.")
+            raise UnauthorizedClientError("Only a native app can use the device authorization grant.")
         if client.get_allowed_scope(request.payload.scope) is None:
             raise InvalidScopeError
         return client
@@ -41,7 +41,7 @@ class DeviceEndpoint(DeviceAuthorizationEndpoint):  # type: ignore[misc]  # Auth
 
 
 class Revocation(RevocationEndpoint):  # type: ignore[misc]  # Authlib has no types
-    """Ends a token; one that is unknown, or another app's, is nobody's business."""
+    """Revocation endpoint (RFC 7009); unknown tokens and those of other apps are ignored."""
 
     CLIENT_AUTH_METHODS: Final = METHODS
 
@@ -53,7 +53,7 @@ class Revocation(RevocationEndpoint):  # type: ignore[misc]  # Authlib has no ty
 
 
 class Introspection(IntrospectionEndpoint):  # type: ignore[misc]  # Authlib has no types
-    """Tells an app of its own tokens."""
+    """Introspection endpoint (RFC 7662) for an app's own tokens."""
 
     CLIENT_AUTH_METHODS: Final = METHODS
 
@@ -64,7 +64,7 @@ class Introspection(IntrospectionEndpoint):  # type: ignore[misc]  # Authlib has
         return own_token(self)
 
     def create_introspection_payload(self, token: OwnToken | None) -> dict[str, Any]:
-        """Used and replaced refresh tokens count as over."""
+        """Return the response; a used refresh token is inactive."""
         if token is not None and token.held.token.used_at is not None:
             return {"active": False}
         payload: dict[str, Any] = super().create_introspection_payload(token)
@@ -73,7 +73,7 @@ class Introspection(IntrospectionEndpoint):  # type: ignore[misc]  # Authlib has
     def introspect_token(self, token: OwnToken) -> dict[str, Any]:
         held, app = token.held, self.server.known.app
         audiences = [held.token.audience] if held.token.audience else ["v1", "mcp"]
-        told = {
+        response = {
             "active": True,
             "client_id": app.client_id,
             "scope": token.get_scope(),
@@ -84,11 +84,11 @@ class Introspection(IntrospectionEndpoint):  # type: ignore[misc]  # Authlib has
             "aud": [f"{self.server.issuer}/{audience}" for audience in audiences],
             "iss": self.server.issuer,
         }
-        return told | {"organisation": held.family.org}
+        return response | {"organisation": held.family.org}
 
 
 def own_token(endpoint: Any) -> OwnToken | None:
-    """The token that was looked up, if it is the asking app's."""
+    """Return the token of the request if it belongs to the authenticated app."""
     known = endpoint.server.known
     if known.token is None or known.app is None or known.token.family.app != known.app.id:
         return None

@@ -1,4 +1,4 @@
-"""The four ways to a token, on Authlib's grants: what each asks the store for is already there."""
+"""The four grant types on Authlib's classes, whose queries are answered from what was loaded before."""
 
 from dataclasses import replace
 from typing import Any, Final
@@ -15,7 +15,7 @@ METHODS = ["client_secret_basic", "client_secret_post", "none"]
 
 
 class CodeGrant(grants.AuthorizationCodeGrant):  # type: ignore[misc]  # Authlib has no types
-    """The authorization code, with PKCE by an extension."""
+    """Authorization code grant, with PKCE by an extension."""
 
     TOKEN_ENDPOINT_AUTH_METHODS: Final = METHODS
 
@@ -26,53 +26,53 @@ class CodeGrant(grants.AuthorizationCodeGrant):  # type: ignore[misc]  # Authlib
         self.server.told["code"] = code
 
     def query_authorization_code(self, code: str, client: Client) -> AuthorizationCode | None:
-        """The code, if it was made for this app, and is neither used nor over."""
-        found, now = self.server.known.code, self.server.known.now
-        if found is None or found.app != client.app.id or found.used_at is not None or found.expires_at <= now:
+        """Return the app's unused, unexpired code, or None."""
+        stored, now = self.server.known.code, self.server.known.now
+        if stored is None or stored.app != client.app.id or stored.used_at is not None or stored.expires_at <= now:
             return None
-        return AuthorizationCode(found)
+        return AuthorizationCode(stored)
 
     def delete_authorization_code(self, authorization_code: AuthorizationCode) -> None:
-        """It is used up with what it gives, in one transaction."""
+        """Do nothing: the code is marked as used in the transaction that stores the tokens."""
 
     def authenticate_user(self, authorization_code: AuthorizationCode) -> str:
         return authorization_code.code.consent.user
 
     @staticmethod
     def validate_authorization_redirect_uri(request: Any, client: Client) -> str:
-        """The address, if it is one of the app's. The refusal never repeats it: it may be anything."""
-        asked = request.payload.redirect_uri
-        if asked and not client.check_redirect_uri(asked):
+        """Return the redirect URI. Raises InvalidRequestError, which does not repeat an unregistered URI."""
+        requested = request.payload.redirect_uri
+        if requested and not client.check_redirect_uri(requested):
             raise InvalidRequestError("This redirect_uri is not registered for the app.")
-        found = asked or client.get_default_redirect_uri()
-        if not found:
-            raise InvalidRequestError("Say the redirect_uri: the app has none, or more than one.")
-        return str(found)
+        uri = requested or client.get_default_redirect_uri()
+        if not uri:
+            raise InvalidRequestError("Send a redirect_uri: the app has no default.")
+        return str(uri)
 
 
 class RefreshGrant(grants.RefreshTokenGrant):  # type: ignore[misc]  # Authlib has no types
-    """A refresh token, which is another one after each use."""
+    """Refresh token grant with rotation."""
 
     INCLUDE_NEW_REFRESH_TOKEN = True
     TOKEN_ENDPOINT_AUTH_METHODS: Final = METHODS
 
     def authenticate_refresh_token(self, refresh_token: str) -> OwnToken | None:
-        """The token, with those of its scopes that the app may ask for yet; None when it, or none of them, is good any more."""
+        """Return the token with the scopes that the app may still request; None if it is invalid or no scope remains."""
         held, now, app = self.server.known.token, self.server.known.now, self.server.known.app
         if held is None or held.token.kind != "refresh" or not held.may_refresh(now):
             return None
-        left = held.token.scopes & app.scopes
-        return OwnToken(replace(held, token=replace(held.token, scopes=left)), now) if left else None
+        scopes = held.token.scopes & app.scopes
+        return OwnToken(replace(held, token=replace(held.token, scopes=scopes)), now) if scopes else None
 
     def authenticate_user(self, refresh_token: OwnToken) -> str | None:
         return refresh_token.held.family.user
 
     def revoke_old_credential(self, refresh_token: OwnToken) -> None:
-        """It is used up with what comes of it, in one transaction."""
+        """Do nothing: the token is marked as used in the transaction that stores its successor."""
 
 
 class MachineGrant(grants.ClientCredentialsGrant):  # type: ignore[misc]  # Authlib has no types
-    """A machine app's own secret."""
+    """Client credentials grant, for machine apps."""
 
     TOKEN_ENDPOINT_AUTH_METHODS: Final = METHODS[:2]
 
@@ -83,15 +83,15 @@ class MachineGrant(grants.ClientCredentialsGrant):  # type: ignore[misc]  # Auth
 
 
 class DeviceGrant(DeviceCodeGrant):  # type: ignore[misc]  # Authlib has no types
-    """A device that waits for a person's word."""
+    """Device authorization grant (RFC 8628)."""
 
     TOKEN_ENDPOINT_AUTH_METHODS: Final = METHODS
 
     def query_device_credential(self, device_code: str) -> DeviceCredential:
-        """The request. Raises InvalidGrantError for an unknown one, and for another app's."""
+        """Return the device's request. Raises InvalidGrantError if the code is unknown or belongs to another app."""
         known = self.server.known
         if known.device is None or known.app is None or known.device.app != known.app.id:
-            raise InvalidGrantError("This device_code is not known.")
+            raise InvalidGrantError("This device_code is unknown.")
         return DeviceCredential(known.device, known.app.client_id, known.now)
 
     def query_user_grant(self, user_code: str) -> tuple[str, bool] | None:

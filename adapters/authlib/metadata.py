@@ -1,4 +1,4 @@
-"""What apps say of themselves, and what this server says of itself, by Authlib's rules for both (RFC 7591, RFC 8414)."""
+"""Client metadata (RFC 7591) and authorization server metadata (RFC 8414), validated by Authlib."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -31,7 +31,7 @@ _LISTS = ("redirect_uris", "grant_types", "response_types")
 
 
 def server_metadata(issuer: str) -> dict[str, Any]:
-    """The document of RFC 8414, checked as that says."""
+    """Return the metadata document of RFC 8414, validated."""
     document = AuthorizationServerMetadata(
         {
             "issuer": issuer,
@@ -54,13 +54,13 @@ def server_metadata(issuer: str) -> dict[str, Any]:
             "service_documentation": f"{issuer}/docs/guides/oauth",
         }
     )
-    if issuer.startswith("https://"):  # else this is a machine of one's own, which the RFC does not think of
+    if issuer.startswith("https://"):  # the RFC requires https, which a local installation lacks
         document.validate()
     return dict(document)
 
 
 class _Registration(ClientRegistrationEndpoint):  # type: ignore[misc]  # Authlib has no types
-    """Reads metadata by the claims of RFC 7591; what it says of the server narrows them."""
+    """Parser of client metadata (RFC 7591), restricted to what the server supports."""
 
     def get_server_metadata(self) -> dict[str, Any]:
         return {
@@ -72,27 +72,30 @@ class _Registration(ClientRegistrationEndpoint):  # type: ignore[misc]  # Authli
 
 
 def read(said: Mapping[str, Any], *, public: bool) -> Metadata:
-    """Judge what an app says; `public`: it can have no secret. Raises OAuthError."""
+    """Parse and validate an app's metadata; a `public` app cannot have a secret. Raises OAuthError."""
     data = {name: said[name] for name in (*_TEXTS, *_LISTS) if said.get(name) is not None}  # the rest is ignored (§2)
-    _must_be_typed(data)
+    _check_types(data)
     if public:
         data.setdefault("token_endpoint_auth_method", "none")
-    _must_be_known(data)
+    _check_home(data)
     endpoint = _Registration(None, [ClientMetadataClaims])
     try:
         claims = endpoint.extract_client_metadata(MetadataRequest(data))
     except (OAuth2Error, ValueError) as error:
-        _must_redirect(data, confidential=False)
-        raise OAuthError("invalid_client_metadata", "Some of the metadata is not as RFC 7591 wants it.") from error
+        _redirect_uris(data, confidential=False)
+        raise OAuthError("invalid_client_metadata", "The metadata does not conform to RFC 7591.") from error
     confidential = claims["token_endpoint_auth_method"] != METHODS[-1]
     if public and confidential:
-        raise OAuthError("invalid_client_metadata", "An app with a document can have no secret: use none.")
-    uris = _must_redirect(claims, confidential=confidential)
+        raise OAuthError(
+            "invalid_client_metadata",
+            "An app with a metadata document cannot have a secret. Set token_endpoint_auth_method to none.",
+        )
+    uris = _redirect_uris(claims, confidential=confidential)
     shown = {name: claims[name] for name in _SHOWN if claims.get(name)}
     shown |= {"token_endpoint_auth_method": claims["token_endpoint_auth_method"]}
     shown.setdefault("grant_types", [AUTHORIZATION_CODE, REFRESH_TOKEN])
     shown.setdefault("response_types", ["code"])
-    name = _plain(str(claims.get("client_name") or "")) or "An app without a name"
+    name = _printable(str(claims.get("client_name") or "")) or "An app without a name"
     return Metadata(
         name=name[:LONGEST_NAME],
         redirect_uris=uris,
@@ -103,8 +106,8 @@ def read(said: Mapping[str, Any], *, public: bool) -> Metadata:
     )
 
 
-def _must_be_typed(data: Mapping[str, Any]) -> None:
-    """Raise OAuthError for a value of another type, or one with NUL or a lone surrogate, which cannot be stored."""
+def _check_types(data: Mapping[str, Any]) -> None:
+    """Raise OAuthError for a value of the wrong type, or one with NUL or a lone surrogate, which cannot be stored."""
     for name in (*_TEXTS, *_LISTS):
         texts = data.get(name) or ""
         if any(
@@ -113,33 +116,33 @@ def _must_be_typed(data: Mapping[str, Any]) -> None:
             raise OAuthError("invalid_client_metadata", f"{name} contains a character that cannot be stored.")
     for name in _TEXTS:
         if not isinstance(data.get(name, ""), str) or len(data.get(name, "")) > 2000:
-            raise OAuthError("invalid_client_metadata", f"{name} is a text of at most 2000 characters.")
+            raise OAuthError("invalid_client_metadata", f"{name} must be a string of at most 2000 characters.")
     for name in _LISTS:
-        listed = data.get(name, [])
-        if not isinstance(listed, list) or not all(isinstance(one, str) for one in listed):
+        values = data.get(name, [])
+        if not isinstance(values, list) or not all(isinstance(value, str) for value in values):
             code = "invalid_redirect_uri" if name == "redirect_uris" else "invalid_client_metadata"
-            raise OAuthError(code, f"{name} is a list of texts.")
+            raise OAuthError(code, f"{name} must be a list of strings.")
 
 
-def _must_be_known(data: Mapping[str, Any]) -> None:
-    """Authlib takes what is missing for what the RFC says; the answer names what is meant."""
+def _check_home(data: Mapping[str, Any]) -> None:
+    """Raise OAuthError for an invalid `client_uri`; Authlib's error would not name the member."""
     home = data.get("client_uri")
     if home is not None and not home.startswith(("https://", "http://")):
-        raise OAuthError("invalid_client_metadata", "client_uri is the address of a page.")
+        raise OAuthError("invalid_client_metadata", "client_uri must be a URL of a web page.")
 
 
-def _must_redirect(claims: Mapping[str, Any], *, confidential: bool) -> tuple[str, ...]:
+def _redirect_uris(claims: Mapping[str, Any], *, confidential: bool) -> tuple[str, ...]:
     uris = claims.get("redirect_uris") or []
     grants = claims.get("grant_types") or [AUTHORIZATION_CODE]
     if (not uris and AUTHORIZATION_CODE in grants) or len(uris) > redirects.MOST:
-        raise OAuthError("invalid_redirect_uri", f"Name 1 to {redirects.MOST} redirect_uris.")
+        raise OAuthError("invalid_redirect_uri", f"Send 1 to {redirects.MOST} redirect_uris.")
     kind = AppKind.WEB if confidential else AppKind.NATIVE
     for uri in uris:
-        if why := redirects.refused(uri, kind):
-            raise OAuthError("invalid_redirect_uri", why)
+        if reason := redirects.refused(uri, kind):
+            raise OAuthError("invalid_redirect_uri", reason)
     return tuple(dict.fromkeys(uris))
 
 
-def _plain(text: str) -> str:
-    """A name without anything that would not show, or turn the rest around (controls, directions, joiners)."""
+def _printable(text: str) -> str:
+    """Replace unprintable characters (controls, text directions, joiners) and collapse white space."""
     return " ".join("".join(letter if letter.isprintable() else " " for letter in text).split())

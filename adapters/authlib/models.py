@@ -1,4 +1,4 @@
-"""Apps, codes and tokens as Authlib asks about them: each wraps a plain value, and none keeps anything."""
+"""Wrappers that give apps, codes and tokens the interfaces of Authlib."""
 
 import hmac
 from datetime import datetime
@@ -15,7 +15,7 @@ SECRETS = ("client_secret_basic", "client_secret_post")
 
 
 class Client(ClientMixin):  # type: ignore[misc]  # Authlib has no types
-    """An app; `digest` hashes what is shown as its secret."""
+    """App as an OAuth client; `digest` hashes a presented secret."""
 
     def __init__(self, app: App, digest: TokenDigest) -> None:
         self.app, self._digest = app, digest
@@ -24,26 +24,26 @@ class Client(ClientMixin):  # type: ignore[misc]  # Authlib has no types
         return self.app.client_id
 
     def get_default_redirect_uri(self) -> str | None:
-        """The only one; with several, or on this machine at any port, the request has to say which."""
-        own = self.app.redirect_uris
-        return own[0] if len(own) == 1 and redirects.is_safe_to_skip(own[0]) else None
+        """Return the only redirect URI; None for several, or for a loopback URI, whose port the request must state."""
+        uris = self.app.redirect_uris
+        return uris[0] if len(uris) == 1 and redirects.is_safe_to_skip(uris[0]) else None
 
     def get_allowed_scope(self, scope: str | None) -> str | None:
-        """What it gets for what it asks; None when it may not ask for that."""
-        asked = scopes_of(scope or "")
-        if not asked:
+        """Return the requested scopes or the app's default ones; None if the app may not request one of them."""
+        requested = scopes_of(scope or "")
+        if not requested:
             return scope_text(self.app.asked_by_default)
-        return scope_text(asked) if asked <= self.app.scopes else None
+        return scope_text(requested) if requested <= self.app.scopes else None
 
     def check_redirect_uri(self, redirect_uri: str) -> bool:
         return redirects.chosen(self.app.redirect_uris, redirect_uri, self.app.kind)
 
     def check_client_secret(self, client_secret: str) -> bool:
-        own = self.app.digest
-        return own is not None and hmac.compare_digest(own, self._digest(client_secret))
+        stored = self.app.digest
+        return stored is not None and hmac.compare_digest(stored, self._digest(client_secret))
 
     def check_endpoint_auth_method(self, method: str, endpoint: str) -> bool:
-        """With a secret if and only if it has one."""
+        """Return whether the method uses a secret if and only if the app has one."""
         return method in SECRETS if self.app.digest is not None else method == "none"
 
     def check_response_type(self, response_type: str) -> bool:
@@ -54,7 +54,7 @@ class Client(ClientMixin):  # type: ignore[misc]  # Authlib has no types
 
 
 class AuthorizationCode:
-    """A code, with its challenge."""
+    """Authorization code with its PKCE challenge."""
 
     code_challenge_method: Final = "S256"
 
@@ -70,7 +70,7 @@ class AuthorizationCode:
 
 
 class OwnToken(TokenMixin):  # type: ignore[misc]  # Authlib has no types
-    """A refresh or access token."""
+    """Refresh or access token."""
 
     def __init__(self, held: HeldToken, now: datetime) -> None:
         self.held, self._now = held, now
@@ -92,7 +92,7 @@ class OwnToken(TokenMixin):  # type: ignore[misc]  # Authlib has no types
 
 
 class DeviceCredential(DeviceCredentialMixin):  # type: ignore[misc]  # Authlib has no types
-    """A device's request. Its user code is known by its hash alone, which stands for it."""
+    """Device authorization request. Only the hash of the user code is stored, so its hexadecimal form replaces the code."""
 
     def __init__(self, device: Device, client_id: str, now: datetime) -> None:
         self.device, self._client_id, self._now = device, client_id, now

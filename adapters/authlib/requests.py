@@ -1,4 +1,4 @@
-"""A request to an endpoint as Authlib reads it, made of plain values."""
+"""Requests as Authlib reads them, built from plain values."""
 
 from collections import defaultdict
 
@@ -7,7 +7,7 @@ from authlib.oauth2.rfc6749 import JsonRequest, OAuth2Payload, OAuth2Request
 from domain.oauth.asking import Call
 
 _SECURE = "https://server.invalid/"
-"""Authlib refuses what does not say https. What stands in front of the service says that here: the operator's address (`base_url`)."""
+"""Placeholder URL, since Authlib refuses http; TLS ends at the proxy, and the public address is `base_url`."""
 
 
 class _Payload(OAuth2Payload):  # type: ignore[misc]  # Authlib has no types
@@ -27,7 +27,7 @@ class _Payload(OAuth2Payload):  # type: ignore[misc]  # Authlib has no types
 
 
 class FormRequest(OAuth2Request):  # type: ignore[misc]  # Authlib has no types
-    """Query or form, and the Authorization header."""
+    """Request with the parameters of its query or form, and its Authorization header."""
 
     def __init__(self, call: Call) -> None:
         headers = {"Authorization": call.authorization} if call.authorization else {}
@@ -51,7 +51,7 @@ class _Metadata:
 
 
 class MetadataRequest(JsonRequest):  # type: ignore[misc]  # Authlib has no types
-    """A JSON object that an app describes itself by."""
+    """Request with client metadata as JSON."""
 
     def __init__(self, data: dict[str, object]) -> None:
         super().__init__("POST", _SECURE)

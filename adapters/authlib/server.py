@@ -1,4 +1,4 @@
-"""Authlib's server over what is known of one request: it finds everything there, and tells instead of keeping."""
+"""Authlib's server for one request: reads only values that were loaded before, and returns what would be stored."""
 
 import logging
 import secrets
@@ -21,11 +21,11 @@ from domain.oauth.model import ACCESS_PREFIX, ACCESS_SECONDS, REFRESH_PREFIX
 from domain.oauth.ports import TokenDigest
 
 logging.getLogger("authlib").setLevel(logging.WARNING)
-"""It tells tokens and secrets' owners to whoever listens at `debug`; nobody may."""
+"""Authlib logs tokens and owners of secrets at level debug."""
 
 
 class Answer:
-    """A response as plain values; `location` is where it leads."""
+    """Response as plain values; `location` is the redirect's target."""
 
     def __init__(self, status: int, body: Any, headers: list[tuple[str, str]]) -> None:
         self.status, self.body = status, body
@@ -36,21 +36,21 @@ class Answer:
 
 
 class StrictChallenge(CodeChallenge):  # type: ignore[misc]  # Authlib has no types
-    """PKCE by S256 alone, for every app: without it, or with `plain`, nothing is begun, and nothing redeemed."""
+    """PKCE check that requires S256 of every app."""
 
     DEFAULT_CODE_CHALLENGE_METHOD = "S256"
     SUPPORTED_CODE_CHALLENGE_METHOD: Final = ["S256"]
 
     def validate_code_challenge(self, grant: Any, redirect_uri: str) -> None:
-        """Raises InvalidRequestError. A request that names no method means `plain` (RFC 7636 §4.3), which is refused."""
-        asked = grant.request.payload.data
-        if not asked.get("code_challenge") or asked.get("code_challenge_method") != "S256":
-            raise InvalidRequestError("PKCE is required: send code_challenge, and code_challenge_method=S256.")
+        """Raise InvalidRequestError unless the method is S256; a missing one means `plain` (RFC 7636 §4.3)."""
+        parameters = grant.request.payload.data
+        if not parameters.get("code_challenge") or parameters.get("code_challenge_method") != "S256":
+            raise InvalidRequestError("PKCE is required. Send code_challenge and code_challenge_method=S256.")
         super().validate_code_challenge(grant, redirect_uri)
 
 
 class Issuer(IssuerParameter):  # type: ignore[misc]  # Authlib has no types
-    """`iss` in every answer that goes through the browser, refusals included (RFC 9207)."""
+    """Extension that adds `iss` to every authorization response, errors included (RFC 9207)."""
 
     def __init__(self, issuer: str) -> None:
         self._issuer = issuer
@@ -60,13 +60,13 @@ class Issuer(IssuerParameter):  # type: ignore[misc]  # Authlib has no types
 
 
 class Server(AuthorizationServer):  # type: ignore[misc]  # Authlib has no types
-    """One for each request. `issuer` is this server's address; `digest` hashes secrets."""
+    """Authorization server for one request, at the URL `issuer`; `digest` hashes secrets."""
 
     def __init__(self, known: Known, issuer: str, digest: TokenDigest) -> None:
         super().__init__(scopes_supported=sorted(SCOPES))
         self.known, self.issuer, self.digest = known, issuer, digest
         self.told: dict[str, Any] = {}
-        """What would have been kept: `code`, `token`, `device`."""
+        """Values for the caller to store or act on: `code`, `token`, `device`, `revoked`."""
         self.refused: OAuth2Error | None = None
         self.register_grant(CodeGrant, [StrictChallenge(required=True)])
         for grant in (RefreshGrant, MachineGrant, DeviceGrant):
@@ -78,7 +78,7 @@ class Server(AuthorizationServer):  # type: ignore[misc]  # Authlib has no types
         self.register_extension(self.added)
 
     def query_client(self, client_id: str) -> Client | None:
-        """The app, if it is this one that was looked up."""
+        """Return the loaded app if it has this client ID."""
         app = self.known.app
         return Client(app, self.digest) if app is not None and app.client_id == client_id else None
 
@@ -86,7 +86,7 @@ class Server(AuthorizationServer):  # type: ignore[misc]  # Authlib has no types
         self.told["token"] = token
 
     def send_signal(self, name: str, *args: object, **kwargs: object) -> None:
-        """Nobody listens."""
+        """Do nothing: there are no signal handlers."""
 
     def create_oauth2_request(self, request: Any) -> FormRequest:
         return request if isinstance(request, FormRequest) else FormRequest(request)
@@ -98,7 +98,7 @@ class Server(AuthorizationServer):  # type: ignore[misc]  # Authlib has no types
         return Answer(status, body, headers)
 
     def handle_error_response(self, request: Any, error: OAuth2Error) -> Answer:
-        """The refusal, remembered, so that it leaves as an exception."""
+        """Record the error in `refused`, so that the caller can raise it."""
         self.refused = error
         answer: Answer = super().handle_error_response(request, error)
         return answer
@@ -111,6 +111,6 @@ def _bearer() -> BearerTokenGenerator:
 
 
 def user_code() -> str:
-    """Eight consonants with a dash between: nothing that reads as a word, or as another letter (RFC 8628 §6.1)."""
+    """Generate eight consonants with a hyphen, which form no words and are not confused (RFC 8628 §6.1)."""
     letters = "".join(secrets.choice("BCDFGHJKLMNPQRSTVWXZ") for _ in range(8))
     return f"{letters[:4]}-{letters[4:]}"

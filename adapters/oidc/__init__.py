@@ -1,1 +1,1 @@
-"""OpenID Connect as its client, on Authlib."""
+"""OpenID Connect relying party on Authlib."""

@@ -1,4 +1,4 @@
-"""Public signature keys out of a provider's JSON Web Key Set (RFC 7517), checked before they are imported.
+"""Public signature keys of a provider's JSON Web Key Set (RFC 7517), checked before they are imported.
 
 Importing an RSA key that states `d` without primes factors the modulus in Python; a large modulus or exponent makes each
 verification expensive. Neither can be interrupted, so the document's values are bounded before a library sees them.
@@ -27,26 +27,26 @@ _LONGEST_MODULUS = 1366
 _LONGEST_COORDINATE = 88
 """Base64url characters of a P-521 coordinate."""
 _MODULUS_BITS = range(2048, 8192 + 1)
-"""RFC 7518 §3.3 asks for at least 2,048 bits."""
+"""RFC 7518 §3.3 requires at least 2,048 bits."""
 
 
 class UnusableKeys(ValueError):
-    """A key set that has no usable key, or that must not be used; the message may be shown."""
+    """Key set without a usable key, or one that must not be used; the message may be shown."""
 
 
 def import_public_keys(document: Mapping[str, Any]) -> KeySet:
     """Import the signature keys of a key set.
 
-    Keys that lack members, cannot be read, or are of another type, use, curve or size are ignored, as RFC 7517 §5 asks.
+    Keys that lack members, cannot be read, or are of another type, use, curve or size are ignored, as RFC 7517 §5 recommends.
 
     Raises:
         UnusableKeys: The document is malformed, states a private or symmetric key, or has no usable key.
 
     """
-    stated = document.get("keys")
-    if not isinstance(stated, list) or len(stated) > MOST_KEYS:
+    members = document.get("keys")
+    if not isinstance(members, list) or len(members) > MOST_KEYS:
         raise UnusableKeys(f"its key set must be a list of at most {MOST_KEYS} keys")
-    keys = [key for key in stated if isinstance(key, dict)]
+    keys = [key for key in members if isinstance(key, dict)]
     if any(not _PRIVATE.isdisjoint(key) for key in keys):
         raise UnusableKeys("its key set states a private or symmetric key")
     public = [{name: key[name] for name in _PUBLIC[key["kty"]] if name in key} for key in keys if _is_usable(key)]
@@ -77,7 +77,7 @@ def _is_usable(key: Mapping[str, Any]) -> bool:
 
 
 def _integer(text: object, longest: int) -> int:
-    """The number that a Base64urlUInt (RFC 7518 §2) of bounded length states; 0 for anything else."""
+    """Decode a Base64urlUInt (RFC 7518 §2) of bounded length; return 0 for anything else."""
     if not isinstance(text, str) or not text.isascii() or len(text) > longest:
         return 0
     try:

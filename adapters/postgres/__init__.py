@@ -1,1 +1,1 @@
-"""PostgreSQL keeps every promise: stores, unit of work, event log and jobs."""
+"""PostgreSQL adapter: stores, unit of work, event log and jobs."""

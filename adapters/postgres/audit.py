@@ -1,4 +1,4 @@
-"""The audit log in PostgreSQL: entries are chained as a transaction's last step, in one statement for one entry (docs/decisions)."""
+"""Audit log in PostgreSQL; entries are chained as the last step of a transaction (docs/decisions)."""
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -34,13 +34,13 @@ _COLUMNS = (
     "kept, sequence, hash"
 )
 SQL = statements("audit", entry=_COLUMNS, walked=statements("audit")["walk_one"], looked=str(LOOKED))
-CONFLICTS["audit_entries_undoes"] = "It was undone at the same moment."
-_AT_ONCE = 1_000
-"""Entries that are read at once where all are."""
+CONFLICTS["audit_entries_undoes"] = "The change was undone at the same time by another request."
+_CHUNK = 1_000
+"""Number of entries per query when all entries are read."""
 _SLACK = timedelta(minutes=1)
-"""Longer than between the beginning of a transaction, which is when its entries are dated, and the making of their ids."""
-_WALKED = ("target", "actor", "action", "object")
-"""Filters that have an index, the rarest first: with several, the first one's is walked."""
+"""Upper bound of the time between the start of a transaction, which dates its entries, and the creation of their ids."""
+_INDEXED = ("target", "actor", "action", "object")
+"""Filters with an index, the most selective first; the first given one determines the index."""
 
 
 def _json(value: Any) -> Jsonb:
@@ -72,12 +72,12 @@ def _entry(*row: Any) -> AuditEntry:
     id, actor, action, request_id, reversible, target, target_id, change, before, after, created_at, *rest = row
     act, undoes, undone, kept, sequence, hash = rest
     context = AuditContext(Actor(**actor), action, request_id, reversible)
-    made = Change(target, target_id, change, before, after, id)
-    return AuditEntry(id, context, made, created_at, act or id, undoes, tuple(undone or ()), kept, sequence, hash)
+    audited = Change(target, target_id, change, before, after, id)
+    return AuditEntry(id, context, audited, created_at, act or id, undoes, tuple(undone or ()), kept, sequence, hash)
 
 
 class PostgresAuditLog(TenantStore, AuditLog):
-    """Entries of the transaction's own call."""
+    """Audit log of the tenant; `flush` stores the changes of the transaction."""
 
     _sql = SQL
     kept = value()
@@ -85,16 +85,16 @@ class PostgresAuditLog(TenantStore, AuditLog):
 
     def __init__(self, session: Session) -> None:
         super().__init__(session)
-        self._written = 0
-        """Of the unit's changes so many have their entries."""
+        self._flushed = 0
+        """Number of the unit's changes that already have entries."""
         self._kept: set[str] = set()
         self._undoes: str | None = None
         self._undone: tuple[int, ...] = ()
 
     async def add(self, change: Change) -> str:
-        noted = replace(change, entry=new_id("aud"))
-        self._session.recorded.changes.append(noted)
-        return noted.entry
+        identified = replace(change, entry=new_id("aud"))
+        self._session.recorded.changes.append(identified)
+        return identified.entry
 
     async def add_all(self, changes: Sequence[Change]) -> None:
         for change in changes:
@@ -112,8 +112,8 @@ class PostgresAuditLog(TenantStore, AuditLog):
         await self._session.take_turn("audit", act)
 
     async def flush(self) -> None:
-        """Chain what was added, as the last thing before the commit: the chain's head is locked from here on."""
-        changes = self._session.recorded.changes[self._written :]
+        """Append the added changes to the chain, just before the commit, since this locks the chain's head."""
+        changes = self._session.recorded.changes[self._flushed :]
         if not changes:
             return
         session = self._session
@@ -135,13 +135,13 @@ class PostgresAuditLog(TenantStore, AuditLog):
             await self._append(entries[0])
         else:
             await self._append_all(entries)
-        self._written += len(entries)
+        self._flushed += len(entries)
 
     async def _append(self, entry: AuditEntry) -> None:
-        given = {**_row(entry), "digest": digest_of(self._session.tenant, entry)}
-        if not await self._run("append", **given):
+        values = {**_row(entry), "digest": digest_of(self._session.tenant, entry)}
+        if not await self._run("append", **values):
             await self._run("begin", genesis=GENESIS)
-            await self._run("append", **given)
+            await self._run("append", **values)
 
     async def _append_all(self, entries: Sequence[AuditEntry]) -> None:
         head = await self._first(ChainHead, "lock_head")
@@ -164,7 +164,7 @@ class PostgresAuditLog(TenantStore, AuditLog):
         return dict(await self._rows("undone_by", acts=list(acts)))
 
     async def standing_on(self, entries: Sequence[AuditEntry]) -> Mapping[str, str]:
-        asked = [
+        criteria = [
             {
                 "act": entry.act,
                 "object": entry.change.object,
@@ -176,8 +176,8 @@ class PostgresAuditLog(TenantStore, AuditLog):
             }
             for entry in entries
         ]
-        found = await self._rows("standing_on", entries=jsonb(asked))
-        return {act: max(id for of, id in found if of == act) for act, _ in found}
+        dependents = await self._rows("standing_on", entries=jsonb(criteria))
+        return {act: max(id for base, id in dependents if base == act) for act, _ in dependents}
 
     async def page(self, request: PageRequest, filter: AuditFilter) -> Page[AuditEntry]:
         given = {name: value for name, value in asdict(filter).items() if value is not None}
@@ -186,7 +186,7 @@ class PostgresAuditLog(TenantStore, AuditLog):
             values["since_id"] = id_at(max(filter.since, EVER[0]) - _SLACK)
         if filter.until is not None:
             values["until_id"] = id_at(min(filter.until, EVER[1]) + _SLACK)
-        walked = next((name for name in _WALKED if name in given), None)
+        walked = next((name for name in _INDEXED if name in given), None)
         if walked is None or len(given.keys() - {"since", "until"}) == 1:
             return await self._page(_entry, "list", request, names=given, **values)
         names = (given.keys() | {f"walk_{walked}"}) - {walked}
@@ -204,6 +204,6 @@ class PostgresAuditLog(TenantStore, AuditLog):
 
     async def _walk(self) -> AsyncIterator[Sequence[AuditEntry]]:
         after = -1
-        while entries := await self._every(_entry, "walk", after=after, limit=_AT_ONCE):
+        while entries := await self._every(_entry, "walk", after=after, limit=_CHUNK):
             yield entries
             after = entries[-1].sequence

@@ -1,4 +1,4 @@
-"""Products, variants and offers in PostgreSQL: read as documents, loaded whole and compared by fingerprint."""
+"""Catalogue store in PostgreSQL: lists of documents, loading for comparison, fingerprints, search and merges."""
 
 import asyncio
 import select
@@ -49,14 +49,14 @@ CATEGORY_RULES = Table(CategoryRules, "category_rules")
 
 
 PORTION = 1 << 21
-"""Bytes after which a portion ends: with the document that reaches them."""
+"""Minimum bytes of a portion; it ends with the document that reaches them."""
 _SIGNATURE = 19
-"""Before the first row: eleven bytes of signature, flags, and the length of an extension that there never is."""
+"""Bytes before the first row: signature (11), flags (4) and the length of the extension (4), which is empty."""
 _ROW = 6
-"""Before each document: how many fields the row has (two bytes), and the field's length (four). Source: PostgreSQL
-documentation, COPY, "Binary Format"."""
-_GLANCE = 200
-"""Milliseconds after which who waits for the server looks whether it is still wanted."""
+"""Bytes before each document: number of fields (2) and length of the field (4). Source: PostgreSQL documentation, COPY,
+"Binary Format"."""
+_POLL_MILLISECONDS = 200
+"""Milliseconds between checks for cancellation while waiting for the server."""
 
 
 def _filed(id: str, key: str, path: Sequence[str] | None, *rest: str | None) -> Filed:
@@ -64,7 +64,7 @@ def _filed(id: str, key: str, path: Sequence[str] | None, *rest: str | None) -> 
 
 
 class PostgresCatalogueStore(TenantStore, CatalogueStore):
-    """The tenant's catalogue."""
+    """Catalogue store of the tenant."""
 
     _sql = _STATEMENTS
     tied_of = every(str)
@@ -77,13 +77,13 @@ class PostgresCatalogueStore(TenantStore, CatalogueStore):
     async def products(self, filter: ProductFilter, page_request: PageRequest) -> Page[Document]:
         if filter.catalogue is not None and not await self._sees(filter.catalogue):
             return Page((), False, None)
-        found, end = await self._found(products_query(filter, page_request))
+        found, end = await self._run_query(products_query(filter, page_request))
         if any(row[1] is None for row in found):
-            found, page_request = await self._weighed(found, page_request)
+            found, page_request = await self._add_large_documents(found, page_request)
         return page_of([Document(*row[:3]) for row in found], page_request, end=end)
 
-    async def _found(self, query: ListQuery) -> tuple[list[Fetched], str | None]:
-        """A page's rows, with one more when there are more; and where it ends when it looked at as much as it may before."""
+    async def _run_query(self, query: ListQuery) -> tuple[list[Fetched], str | None]:
+        """Return a page's rows, plus one if there are more, and the key at which the scan stopped at its limit, if it did."""
         if (counting := query.sizes) is None:
             return await self._session.all(query.statement(query.likely), **query.values), None
         if (brief := query.brief) is not None:
@@ -99,27 +99,29 @@ class PostgresCatalogueStore(TenantStore, CatalogueStore):
         if row is None:
             return found, None
         backwards = query.page_request.backwards
-        within = [one for one in found if (one[0] <= row[0] if backwards else one[0] >= row[0])]
-        return within, row[0]
+        end = row[0]
+        return [other for other in found if (other[0] <= end if backwards else other[0] >= end)], end
 
-    async def _weighed(self, found: list[Fetched], page_request: PageRequest) -> tuple[list[Fetched], PageRequest]:
-        """A page with large documents, as far as its bytes go, and one row more when there is more."""
-        asked = texts([id for id, *_ in found[: page_request.limit]])
-        rows = await self._rows("documents", ids=asked, most_bytes=LIST_BYTES)
+    async def _add_large_documents(
+        self, found: list[Fetched], page_request: PageRequest
+    ) -> tuple[list[Fetched], PageRequest]:
+        """Load the documents of a page with large ones, and shorten the page to the byte limit, plus one row if there are more."""
+        ids = texts([id for id, *_ in found[: page_request.limit]])
+        rows = await self._rows("documents", ids=ids, most_bytes=LIST_BYTES)
         documents = {row[0]: row for row in rows}
         page = [documents[id] for id, *_ in found if id in documents]
-        following = found[len(page) : len(page) + 1]
-        return page + following, replace(page_request, limit=max(1, len(page)))
+        next_row = found[len(page) : len(page) + 1]
+        return page + next_row, replace(page_request, limit=max(1, len(page)))
 
     async def lines(self, updated_since: datetime | None = None) -> AsyncGenerator[Lines, None]:
-        """Copy documents as they are stored: COPY in binary, of which only the lengths are decoded; a portion at a time."""
+        """Yield stored documents in portions, by COPY in binary format, of which only the lengths are decoded."""
         names = frozenset({"updated_since"} if updated_since is not None else ())
         statement = f"COPY ({rendered(SQL['products_copied'], names)}) TO STDOUT (FORMAT binary)"
         link = self._session.link
         async with link.cursor.copy(statement, self._session.params(updated_since=updated_since)):
-            reading = _Reading(link.connection.pgconn)
-            while not reading.over:
-                portion = await reading.portion()
+            reader = _CopyReader(link.connection.pgconn)
+            while not reader.is_finished:
+                portion = await reader.portion()
                 if portion.rows:
                     yield portion
 
@@ -130,19 +132,19 @@ class PostgresCatalogueStore(TenantStore, CatalogueStore):
         if filter.catalogue is not None and not await self._sees(filter.catalogue):
             return FilterCounts(0, whole=True)
         query = products_query(filter, PageRequest(limit=LOOKED))
-        found, end = await self._found(query._replace(values=query.values | {"share": NO_BODY}))
+        found, end = await self._run_query(query._replace(values=query.values | {"share": NO_BODY}))
         ids = texts([id for id, *_ in found[:LOOKED]])
         counts: dict[str, dict[str, int]] = {"brand": {}, "status": {}, "term": {}}
         for kind, value, count in await self._rows("filter_counts", ids=ids):
             counts[kind][value] = count
         brands = most(counts["brand"])
         keys = texts([key for key, _ in brands])
-        written: dict[str, str] = dict(await self._rows("brands_written", ids=ids, keys=keys)) if brands else {}
+        spellings: dict[str, str] = dict(await self._rows("brands_written", ids=ids, keys=keys)) if brands else {}
         terms = counts["term"].items()
         return FilterCounts(
             looked=min(len(found), LOOKED),
             whole=len(found) <= LOOKED and end is None,
-            brands=tuple((written.get(key, key), count) for key, count in brands),
+            brands=tuple((spellings.get(key, key), count) for key, count in brands),
             statuses=most(counts["status"]),
             availabilities=by_term(terms, search.availability_term),
             categories=by_term(terms, search.category_term),
@@ -153,18 +155,18 @@ class PostgresCatalogueStore(TenantStore, CatalogueStore):
         words: list[str] = []
         low = search.word_term(word)
         while word and len(words) < WORDS:
-            found: str | None = await self._value("next_word", low=low, high=search.word_term(word) + BEYOND)
-            if found is None:
+            term: str | None = await self._value("next_word", low=low, high=search.word_term(word) + BEYOND)
+            if term is None:
                 break
-            low = found
+            low = term
             words.append(low.removeprefix(search.word_term("")))
-        coded: list[Fetched] = []
+        by_code: list[Fetched] = []
         if code:
-            coded = await self._rows("codes_beginning", low=code, high=code + BEYOND, most=ITEMS)
-        return Completions(words, list(dict.fromkeys(id for id, _ in coded))[:ITEMS])
+            by_code = await self._rows("codes_beginning", low=code, high=code + BEYOND, most=ITEMS)
+        return Completions(words, list(dict.fromkeys(id for id, _ in by_code))[:ITEMS])
 
     async def offers(self, filter: OfferFilter, page_request: PageRequest) -> Page[OfferLine]:
-        found, end = await self._found(offers_query(filter, page_request))
+        found, end = await self._run_query(offers_query(filter, page_request))
         page = page_of(found, page_request, lambda row: str(row[0]), end)
         large = sorted({row[2] for row in page.items if row[21] is None})
         titles: dict[str, str] = dict(await self._rows("titles", ids=large)) if large else {}
@@ -232,10 +234,10 @@ class PostgresCatalogueStore(TenantStore, CatalogueStore):
         return int(await self._value("merge_count", 0))
 
     async def take_turn(self, *, merging: bool = False) -> int:
-        """Take a turn by advisory locks that end with the transaction.
+        """Serialise merges by advisory locks that end with the transaction; return the number of merges.
 
-        A merge holds the first one alone, others share it; where anything is merged they take turns at the second one, for which only
-        holders of the first wait.
+        A merge takes the first lock exclusively, other writers share it. If the catalogue has merges, the other writers also take the
+        second lock exclusively, for which only holders of the first wait.
         """
         await self._session.take_turn("merges", shared=not merging)
         count = await self.merge_count()
@@ -250,11 +252,11 @@ class PostgresCatalogueStore(TenantStore, CatalogueStore):
         if not ids:
             return TiedProducts()
         whole = await load(self._session, "products_by_id", rows.plain, ids=texts(ids))
-        things = [*whole, *(variant.id for product in whole.values() for variant in product.variants)]
-        applied: dict[str, str] = dict(await self._rows("applied", ids=texts(things)))
+        member_ids = [*whole, *(variant.id for product in whole.values() for variant in product.variants)]
+        applied: dict[str, str] = dict(await self._rows("applied", ids=texts(member_ids)))
         standing = await self._rows("standing", ids=texts({product.source for product in whole.values()}))
-        words = {id: Precedence.by(first_party=first, licence_basis=basis) for id, first, basis in standing}
-        return TiedProducts(whole, applied, words)
+        precedences = {id: Precedence.by(first_party=first, licence_basis=basis) for id, first, basis in standing}
+        return TiedProducts(whole, applied, precedences)
 
     async def lay(self, laid: Laid, now: datetime) -> None:
         await OverlayWriter(self._session, self._rendering).lay(laid, now)
@@ -273,14 +275,14 @@ class PostgresCatalogueStore(TenantStore, CatalogueStore):
             found = await self._rows("stated_by_product", source=source, keys=texts(keys), bit=bit)
             return frozenset((key, location) for key, location in found)
         by_key = await self._rows("variants_by_key", source=source, keys=texts(keys))
-        named = {id_: key for key, id_ in by_key}
-        known = set(named.values())
-        codes = {code: key for key in keys if key not in known and (code := search.code(key))}
+        keys_by_id = {id_: key for key, id_ in by_key}
+        resolved = set(keys_by_id.values())
+        codes = {code: key for key in keys if key not in resolved and (code := search.code(key))}
         if codes:
             by_code = await self._rows("variants_by_code", source=source, codes=texts(codes))
-            named |= {id_: codes[code] for code, id_ in by_code if id_ not in named}
-        found = await self._rows("stated_by_variant", source=source, ids=texts(named), bit=bit)
-        return frozenset((named[variant], location) for variant, location in found)
+            keys_by_id |= {id_: codes[code] for code, id_ in by_code if id_ not in keys_by_id}
+        found = await self._rows("stated_by_variant", source=source, ids=texts(keys_by_id), bit=bit)
+        return frozenset((keys_by_id[variant], location) for variant, location in found)
 
     async def category_paths(self, source: str, limit: int, chars: int) -> CategoryPaths:
         low, high = search.path_terms(source)
@@ -296,7 +298,7 @@ class PostgresCatalogueStore(TenantStore, CatalogueStore):
 def _by_variant(
     products: Iterable[Product], source: str, keys: Sequence[str], codes: Mapping[str, str]
 ) -> dict[str, tuple[Product, Variant]]:
-    """Find each key's variant among loaded products: by its own key first, else (`codes`) by a SKU that it alone has."""
+    """Find each key's variant among loaded products: by its key, else by a SKU (`codes`) that no other variant has."""
     own = [(product, entry) for product in products for entry in product.variants if entry.source == source]
     keyed = {variant.key: (product, variant) for product, variant in own}
     found = {key: keyed[key] for key in keys if key in keyed}
@@ -312,61 +314,64 @@ def _by_variant(
 
 
 def _line(row: Fetched, titles: Mapping[str, str]) -> OfferLine:
-    """An offer's line; `titles` are those of the products whose data was too large to be read with it."""
+    """Convert a row of the offer list; `titles` are those of products whose data was too large to be read with it."""
     title = titles.get(row[2]) if row[21] is None else rows.plain(row[21]).get("title")
     return OfferLine(rows.offer_of(*row[:20]), row[20], title, rows.plain(row[22]).get("sku"), row[23], row[24])
 
 
-class _Reading:
-    """Reads the rows of a COPY on a thread: the server sends them in pieces of 8 KB, and a turn of the event loop for each would cost as much as packing them."""
+class _CopyReader:
+    """Reader of a COPY's rows in a thread.
+
+    The server sends pieces of 8 KB; an iteration of the event loop for each would cost as much as compressing them.
+    """
 
     def __init__(self, pgconn: pq.abc.PGconn) -> None:
         self._pgconn = pgconn
-        self._begins = _SIGNATURE + _ROW
-        self._wanted = True
-        self.over = False
+        self._prefix = _SIGNATURE + _ROW
+        self._is_cancelled = False
+        self.is_finished = False
 
     async def portion(self) -> Lines:
-        """The next documents. Whoever is cancelled waits until the thread lets go of the connection."""
+        """Return the next documents. On cancellation, wait until the thread has released the connection."""
         reading = asyncio.ensure_future(asyncio.to_thread(self._read))
         try:
             return await asyncio.shield(reading)
         except asyncio.CancelledError:
-            self._wanted = False
+            self._is_cancelled = True
             await asyncio.wait((reading,))
             raise
 
     def _read(self) -> Lines:
-        held: list[bytes | memoryview] = []
-        weight, begins, get, hold = 0, self._begins, self._pgconn.get_copy_data, held.append
-        while weight < PORTION:
+        documents: list[bytes | memoryview] = []
+        total, prefix, get, append = 0, self._prefix, self._pgconn.get_copy_data, documents.append
+        while total < PORTION:
             size, row = get(1)
-            if size > begins:  # a row is a message; what ends them is shorter
-                hold(row[begins:])
-                weight += size
-                begins = self._begins = _ROW
+            if size > prefix:  # each row is one message; the trailer is shorter
+                append(row[prefix:])
+                total += size
+                prefix = self._prefix = _ROW
             elif size < 0:
-                self._end()
+                self._finish()
                 break
-            elif size == 0 and not self._waited():
+            elif size == 0 and not self._wait():
                 break
-        rows = len(held)
-        hold(b"")
-        return Lines(rows, b"\n".join(held) if rows else b"")
+        rows = len(documents)
+        append(b"")
+        return Lines(rows, b"\n".join(documents) if rows else b"")
 
-    def _waited(self) -> bool:
-        """Wait for what the server sends next; False when nobody wants it any more."""
+    def _wait(self) -> bool:
+        """Wait for data of the server; return False after cancellation."""
         poll = select.poll()
         poll.register(self._pgconn.socket, select.POLLIN)
-        while self._wanted:
-            if poll.poll(_GLANCE):
+        while not self._is_cancelled:
+            if poll.poll(_POLL_MILLISECONDS):
                 self._pgconn.consume_input()
                 return True
         return False
 
-    def _end(self) -> None:
-        """Raises what the server ended the rows with, if it was an error."""
-        self.over = True
+    def _finish(self) -> None:
+        """Read the final result and raise its error, if any."""
+        self.is_finished = True
         failed: pq.abc.PGresult | None = None
         while (result := self._pgconn.get_result()) is not None:
             if result.status != pq.ExecStatus.COMMAND_OK:

@@ -1,4 +1,4 @@
-"""Loading what a run's chunk is compared with, and writing it set by set: COPY into temporary tables, then one statement a table (architecture §5)."""
+"""Loading of products to compare, and writing of batches: COPY into temporary tables, then one statement per table (architecture §5)."""
 
 import asyncio
 from collections import defaultdict
@@ -21,8 +21,8 @@ SQL = statements("catalogue_batch")
 _FINGERPRINTS = ("int4", "text", "bytea", "text", "int4")
 _DOCUMENTS = ("text", "bytea", "text")
 _TERMS = ("text", "text")
-_MANY = 200
-"""Rows that are converted beside the event loop."""
+_THREAD_THRESHOLD = 200
+"""Number of rows above which the conversion runs in a thread."""
 _NAMES = ("title", "brand", "collection")
 
 Thing = TypeVar("Thing", Product, Variant, Offer)
@@ -34,57 +34,57 @@ def etag_of(body: bytes) -> str:
 
 
 def _only(changed: Iterable[Thing], new: Iterable[Thing]) -> list[Thing]:
-    """Return each changed thing once, without those that are new anyway."""
-    fresh = {thing.id for thing in new}
-    return list({thing.id: thing for thing in changed if thing.id not in fresh}.values())
+    """Return each changed object once, without those that are new."""
+    new_ids = {entity.id for entity in new}
+    return list({entity.id: entity for entity in changed if entity.id not in new_ids}.values())
 
 
 async def fill_fingerprints(store: TenantStore, fingerprints: Iterable[RowFingerprint]) -> None:
-    """Fill `new_fingerprints`, to be compared or kept."""
+    """Fill the temporary table `new_fingerprints`."""
     rows = ((row.slot, row.key, row.fingerprint, row.product, row.problems) for row in fingerprints)
     await store.fill("fingerprints", rows, _FINGERPRINTS)
 
 
-async def load(session: Session, statement: str, read: Any, **values: Any) -> dict[str, Product]:
-    """Return the products of a statement, by id, with the variants and offers that their sources state.
+async def load(session: Session, statement: str, decode: Any, **values: Any) -> dict[str, Product]:
+    """Return the products of a statement by id, with the variants and offers that their sources state.
 
-    `read` is `rows.plain` or `rows.packed`.
+    `decode` is `rows.plain` or `rows.packed`.
     """
-    products = {row[0]: rows.product_of(row, read) for row in await session.all(SQL[statement], **values)}
+    products = {row[0]: rows.product_of(row, decode) for row in await session.all(SQL[statement], **values)}
     if not products:
         return products
     ids = texts(products)
     variants = await session.all(SQL["variants_of"], ids=ids)
     offers = await session.all(SQL["offers_of"], ids=ids)
-    if len(variants) + len(offers) > _MANY:
-        await asyncio.to_thread(_fill, products, variants, offers, read)
+    if len(variants) + len(offers) > _THREAD_THRESHOLD:
+        await asyncio.to_thread(_fill, products, variants, offers, decode)
     else:
-        _fill(products, variants, offers, read)
+        _fill(products, variants, offers, decode)
     return products
 
 
 def _fill(
-    products: Mapping[str, Product], of_variants: Sequence[Fetched], of_offers: Sequence[Fetched], read: Any
+    products: Mapping[str, Product], variant_rows: Sequence[Fetched], offer_rows: Sequence[Fetched], decode: Any
 ) -> None:
     variants: dict[str, Variant] = {}
-    for row in of_variants:
-        variant = variants[row[0]] = rows.variant_of(row, read)
+    for row in variant_rows:
+        variant = variants[row[0]] = rows.variant_of(row, decode)
         products[variant.product].variants.append(variant)
-    for row in of_offers:
+    for row in offer_rows:
         offer = rows.offer_of(*row)
         variants[offer.variant].offers.append(offer)
 
 
 async def images_of(session: Session, products: Iterable[str]) -> dict[str, dict[str, str]]:
-    """Return the stored images of products by their address; products without any are left out."""
-    found: defaultdict[str, dict[str, str]] = defaultdict(dict)
+    """Return the ids of stored images by product and URL; products without images are omitted."""
+    images: defaultdict[str, dict[str, str]] = defaultdict(dict)
     for product, url, image in await session.all(SQL["images_of"], ids=texts(products)):
-        found[product][url] = image
-    return found
+        images[product][url] = image
+    return images
 
 
 class DocumentWriter(TenantStore):
-    """Stores documents of products, inside the transaction of `session`."""
+    """Writer of product documents in the session's transaction."""
 
     _sql = SQL
 
@@ -94,15 +94,15 @@ class DocumentWriter(TenantStore):
         self._packed: dict[str, Any] = {}
 
     async def save_documents(self, bodies: Iterable[tuple[str, bytes]], old: Iterable[str]) -> None:
-        """Store products' documents by id; those of `old` are not new, and may have images."""
+        """Store documents by product id; `old` are existing products, which may have images."""
         images, render = await images_of(self._session, old), self._rendering.with_images
-        shown = ((id, render(body, images[id]) if id in images else body) for id, body in bodies)
-        await self.fill("documents", ((id, body, etag_of(body)) for id, body in shown), _DOCUMENTS)
+        rendered = ((id, render(body, images[id]) if id in images else body) for id, body in bodies)
+        await self.fill("documents", ((id, body, etag_of(body)) for id, body in rendered), _DOCUMENTS)
         await self._run("save_documents")
 
 
 class BatchWriter(DocumentWriter):
-    """Writes one batch."""
+    """Writer of one batch."""
 
     async def write(self, key_range: KeyRange, batch: Batch, now: datetime) -> None:
         await self._products(key_range, batch, now)
@@ -123,14 +123,14 @@ class BatchWriter(DocumentWriter):
         touched = [id_ for id_ in batch.touched if id_ not in whole and id_ not in batch.tied]
         if touched:
             await self._run("touch_products", ids=texts(touched), now=now)
-        others = {id_: found for id_, found in batch.availabilities.items() if id_ not in batch.tied}
+        others = {id_: values for id_, values in batch.availabilities.items() if id_ not in batch.tied}
         await self._terms(whole, {product.id for product in changed if product.id in whole}, others)
 
     async def _queue_renamed(self, changed: Iterable[Product]) -> None:
-        """Queue variants whose product's names change."""
+        """Queue for matching the variants whose product's title, brand or collection changes."""
         products = list(changed)
-        names = records({"id": one.id, **{name: one.data.get(name) for name in _NAMES}} for one in products)
-        renamed = await self._rows("renamed", ids=texts(one.id for one in products), names=names)
+        names = records({"id": product.id, **{name: product.data.get(name) for name in _NAMES}} for product in products)
+        renamed = await self._rows("renamed", ids=texts(product.id for product in products), names=names)
         if renamed:
             await self._run("queue_renamed", ids=texts(id for (id,) in renamed))
 
@@ -139,8 +139,8 @@ class BatchWriter(DocumentWriter):
     ) -> None:
         if not whole and not availabilities:
             return
-        pairs = [(id_, term) for id_, found in whole.items() for term in found]
-        pairs += [(id_, search.availability_term(one)) for id_, values in availabilities.items() for one in values]
+        pairs = [(id_, term) for id_, terms in whole.items() for term in terms]
+        pairs += [(id_, search.availability_term(value)) for id_, values in availabilities.items() for value in values]
         await self.fill("terms", pairs, _TERMS)
         if changed:
             await self._run("drop_terms", ids=texts(changed))
@@ -167,7 +167,7 @@ class BatchWriter(DocumentWriter):
         if touched:
             new = {product.id for product in batch.new_products}
             bodies = ((product.id, self._rendering.product(product, self._packed)) for product in touched)
-            old = [one.id for one in touched if one.id not in new]
+            old = [product.id for product in touched if product.id not in new]
             await self.save_documents(bodies, old)
 
     async def _fingerprints(self, key_range: KeyRange, batch: Batch, now: datetime) -> None:
@@ -179,8 +179,8 @@ class BatchWriter(DocumentWriter):
             keys, slots = texts(row.key for row in batch.outdated), texts(str(row.slot) for row in batch.outdated)
             await self._run("outdate_fingerprints", **where, keys=keys, slots=slots)
         if batch.absent:
-            span = {"low": key_range.low, "high": key_range.high, "keys": texts(batch.absent)}
-            await self._run("save_absent", **where, **span, now=now, missed_runs=MISSED_RUNS)
+            bounds = {"low": key_range.low, "high": key_range.high, "keys": texts(batch.absent)}
+            await self._run("save_absent", **where, **bounds, now=now, missed_runs=MISSED_RUNS)
 
     def _product_row(self, product: Product) -> Fetched:
         packed = self._packed[product.id] = self._rendering.pack(product.data)

@@ -1,4 +1,4 @@
-"""Merged products in PostgreSQL: loaded as their sources state them, stored as readers see them."""
+"""Writing of merged products in PostgreSQL: the merged view beside the values of the sources."""
 
 from collections.abc import Iterator, Mapping
 from datetime import datetime
@@ -13,20 +13,20 @@ from domain.catalogue.laying import Laid
 from domain.catalogue.model import Product, Variant
 
 SQL = statements("catalogue_overlay")
-_PLACE = ("id", "variant", "product", "home_product")
+_PLACE_COLUMNS = ("id", "variant", "product", "home_product")
 
 
 class OverlayWriter(DocumentWriter):
-    """Stores what readers see of tied products."""
+    """Writer of the merged view of product clusters."""
 
     _sql = SQL | BATCH
 
     async def lay(self, laid: Laid, now: datetime) -> None:
-        """Rows, documents and terms of all that is tied, or was."""
+        """Write rows, documents and search terms of all products that belong or belonged to the clusters."""
         ids = texts(laid.home)
         await self._session.stage(BATCH["staging"])
         variants = list(self._variant_rows(laid))
-        places = ({name: row[name] for name in _PLACE} for row in variants)
+        places = ({name: row[name] for name in _PLACE_COLUMNS} for row in variants)
         await self._run("lay_products", ids=ids, rows=records(self._product_rows(laid)))
         await self._run("lay_variants", ids=texts(laid.shown.places), rows=records(variants))
         await self._run("lay_offers", ids=ids, rows=records(places), now=now)
@@ -35,9 +35,9 @@ class OverlayWriter(DocumentWriter):
 
     def _product_rows(self, laid: Laid) -> Iterator[Mapping[str, Any]]:
         for home in laid.home.values():
-            seen = laid.shown.products.get(home.id, home)
-            brand = seen.data.get("brand")
-            yield self._row(seen, home) | {
+            merged_view = laid.shown.products.get(home.id, home)
+            brand = merged_view.data.get("brand")
+            yield self._row(merged_view, home) | {
                 "brand_key": search.brand_key(brand) if brand else None,
                 "merged_into": laid.survivor(home.id),
                 "family": laid.families.get(home.id),
@@ -48,29 +48,29 @@ class OverlayWriter(DocumentWriter):
         shown = laid.shown.variants()
         for product in laid.home.values():
             for home in product.variants:
-                seen = shown.get(home.id, home)
+                merged_view = shown.get(home.id, home)
                 variant, place = laid.shown.places[home.id]
-                changed = seen.updated_at != home.updated_at
-                yield self._row(seen, home) | {
+                changed = merged_view.updated_at != home.updated_at
+                yield self._row(merged_view, home) | {
                     "variant": variant,
                     "product": place,
                     "home_product": product.id,
                     "stated_at": home.stated_at or (home.updated_at if changed else None),
                 }
 
-    def _row(self, seen: Product | Variant, home: Product | Variant) -> dict[str, Any]:
-        """Return what is shown of a thing, and what its source has if that is something else."""
+    def _row(self, merged_view: Product | Variant, home: Product | Variant) -> dict[str, Any]:
+        """Return the merged values of an object, and those of its source where they differ."""
         data = stated = bytes(self._rendering.pack(home.data))
-        if seen.data is not home.data:
-            data = bytes(self._rendering.pack(seen.data))
+        if merged_view.data is not home.data:
+            data = bytes(self._rendering.pack(merged_view.data))
         return {
             "id": home.id,
-            "status": seen.status,
-            "home_status": home.status if home.status != seen.status else None,
+            "status": merged_view.status,
+            "home_status": home.status if home.status != merged_view.status else None,
             "data": data,
             "home_data": stated if stated != data else None,
             "version": home.version,
-            "updated_at": seen.updated_at,
+            "updated_at": merged_view.updated_at,
         }
 
     async def _documents(self, laid: Laid) -> None:
@@ -93,9 +93,11 @@ def _term_rows(laid: Laid) -> Iterator[tuple[str, str]]:
     yield from {(root, search.source_term(source)) for root, source in merged}
 
 
-def terms_of(seen: Product | None, home: Product) -> set[str]:
-    """What a tied product is found by: all that is shown of it, and the category path that its own source has."""
-    own = {term for term in search.terms(home) if term.startswith(search.path_terms(home.source)[0])}
-    if seen is None:
-        return own
-    return {term for term in search.terms(seen) if not term.startswith(search.path_terms(home.source)[0])} | own
+def terms_of(merged_view: Product | None, home: Product) -> set[str]:
+    """Return the search terms of the merged product with the category path of its own source; only the latter if it is not shown."""
+    own_path = {term for term in search.terms(home) if term.startswith(search.path_terms(home.source)[0])}
+    if merged_view is None:
+        return own_path
+    return {
+        term for term in search.terms(merged_view) if not term.startswith(search.path_terms(home.source)[0])
+    } | own_path

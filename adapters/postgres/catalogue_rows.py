@@ -1,4 +1,4 @@
-"""Rows of products, variants and offers, to and from the domain."""
+"""Conversion of products, variants and offers from and to rows."""
 
 from decimal import Decimal
 from typing import Any
@@ -10,9 +10,9 @@ from domain.catalogue import search
 from domain.catalogue.model import Availability, Offer, Product, ProductStatus, Variant, Visibility
 
 plain = msgspec.json.Decoder(float_hook=Decimal).decode
-"""Decodes stored JSON, numbers exact."""
+"""Decoder of stored JSON with exact numbers."""
 packed = msgspec.Raw
-"""Keeps stored JSON undecoded."""
+"""Wrapper that keeps stored JSON undecoded."""
 _ENCODE = msgspec.json.Encoder().encode
 
 PRODUCT_TYPES = ("text", "text", "text", "text", "int4", "text", "text", "bytea", "timestamptz", "text", "timestamptz")
@@ -23,36 +23,36 @@ OFFER_TYPES = (
 )  # fmt: skip
 _STATUSES = {status.value: status for status in ProductStatus}
 _VISIBILITIES = {visibility.value: visibility for visibility in Visibility}
-_FACTS = (
+_FIELDS = (
     "currency", "cost", "msrp", "map", "price", "compare_at", "quantity", "incoming", "availability", "lead_time_days",
 )  # fmt: skip
 
 
-def product_of(row: Fetched, read: Any) -> Product:
-    """A product from id, catalogue, source, key, status, version, visibility, data, created_at, updated_at, stated_category, stated_at."""
+def product_of(row: Fetched, decode: Any) -> Product:
+    """Build a product from id, catalogue, source, key, status, version, visibility, data, created_at, updated_at, stated_category, stated_at."""
     id_, catalogue, source, key, status, version, visibility, data, created_at, updated_at, *stated = row
     status, visibility = _STATUSES[status], _VISIBILITIES[visibility]
     return Product(
-        id_, catalogue, source, key, status, version, visibility, read(data), created_at, updated_at, [], *stated
+        id_, catalogue, source, key, status, version, visibility, decode(data), created_at, updated_at, [], *stated
     )
 
 
-def variant_of(row: Fetched, read: Any) -> Variant:
-    """A variant from id, product, source, key, status, version, data, updated_at, stated_at."""
+def variant_of(row: Fetched, decode: Any) -> Variant:
+    """Build a variant from id, product, source, key, status, version, data, updated_at, stated_at."""
     id_, product, source, key, status, version, data, updated_at, stated_at = row
-    return Variant(id_, product, source, key, _STATUSES[status], version, read(data), updated_at, [], stated_at)
+    return Variant(id_, product, source, key, _STATUSES[status], version, decode(data), updated_at, [], stated_at)
 
 
 def offer_of(*row: Any) -> Offer:
-    """An offer from its twenty columns in the order of the table."""
-    data: dict[str, Any] = {name: value for name, value in zip(_FACTS, row[5:15], strict=True) if value is not None}
+    """Build an offer from its twenty columns in the order of the table."""
+    data: dict[str, Any] = {name: value for name, value in zip(_FIELDS, row[5:15], strict=True) if value is not None}
     if "incoming" in data:
         data["incoming"] = plain(data["incoming"])
     return Offer(row[0], row[1], row[2], row[3], row[4], data, *row[15:20])
 
 
 def product_row(product: Product, packed: bytes) -> Fetched:
-    """The columns of PRODUCT_TYPES; the product's data is plain, and packed beside it."""
+    """Return the columns of PRODUCT_TYPES; `packed` is the encoded data of the product."""
     brand = product.data.get("brand")
     return (
         product.id, product.catalogue, product.key, product.status, product.version, product.visibility,
@@ -61,7 +61,7 @@ def product_row(product: Product, packed: bytes) -> Fetched:
 
 
 def variant_row(variant: Variant, packed: bytes) -> Fetched:
-    """The columns of VARIANT_TYPES; the variant's data is plain, and packed beside it."""
+    """Return the columns of VARIANT_TYPES; `packed` is the encoded data of the variant."""
     data = variant.data
     sku = search.code(data["sku"]) if "sku" in data else None
     mpn = search.code(data["mpn"]) if "mpn" in data else None
@@ -72,7 +72,7 @@ def variant_row(variant: Variant, packed: bytes) -> Fetched:
 
 
 def offer_row(offer: Offer) -> Fetched:
-    """The columns of OFFER_TYPES."""
+    """Return the columns of OFFER_TYPES."""
     get = offer.data.get
     incoming = get("incoming")
     return (
@@ -91,5 +91,5 @@ _SKU = msgspec.json.Decoder(_Sku).decode
 
 
 def sku_of(data: Any) -> str | None:
-    """The SKU of a variant's data, plain or packed, reading no more of it than that."""
+    """Return the SKU of a variant's data; packed data is decoded for the SKU only."""
     return _SKU(data).sku if isinstance(data, msgspec.Raw) else data.get("sku")

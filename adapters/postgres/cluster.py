@@ -1,9 +1,8 @@
-"""Running a cluster of PostgreSQL servers with Citus: distributing the tables, reporting where tenants are, and moving them.
+"""Operation of a PostgreSQL cluster with Citus: distribution of tables, status, and moves of tenants.
 
-Tables with a column `org` are found in the schema, so a migration's new table is distributed without being named here. Moves copy rows by
-logical replication while they are written, so that writers wait only for the last moment. `events` and `request_logs` have no key that
-replication could identify rows by; but their rows never change, and what maintenance deletes by age it deletes again at its next turn. So
-replication is forced where Citus would ask for a key.
+Tables with a column `org` are found in the schema, so that new tables are distributed without a change here. Moves copy rows by logical
+replication during writes, so that writers wait only for the final switch. `events` and `request_logs` have no replica identity, which Citus
+would require; replication is forced, because their rows never change and maintenance repeats its deletions by age.
 """
 
 import asyncio
@@ -37,14 +36,14 @@ REFERENCE = (
     "sso_domains",
     "sso_subjects",
 )
-"""Tables on every node: read before the tenant is known, or joined by every tenant's statements. Later ones refer to earlier ones."""
+"""Reference tables: read before the tenant is known, or joined by tenants' statements. Later ones refer to earlier ones."""
 ANCHOR = "jobs"
-"""The table that the others are co-located with: an organisation's rows of all of them are on one node."""
+"""Table that the others are co-located with, so that all rows of an organisation are on one node."""
 
 
 _STATEMENTS = statements("cluster", anchor=f"'{ANCHOR}'")
-_SEEN = b"SET citus.override_table_visibility = off; SET statement_timeout = '60s'"
-"""A node hides its shards from lists of its tables."""
+_SHOW_SHARDS = b"SET citus.override_table_visibility = off; SET statement_timeout = '60s'"
+"""Session settings that make shards visible, which nodes hide from lists of tables."""
 
 _PAUSE = 2.0
 
@@ -52,12 +51,12 @@ Tell = Callable[[str], None]
 
 
 class ClusterError(Exception):
-    """It cannot be done on this database; the message says why and what to do."""
+    """Failure of a cluster operation; the message says why and what to do."""
 
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """A PostgreSQL server of the cluster: `group` is Citus' number of it (the coordinator's is 0), `holds` whether it takes shards."""
+    """PostgreSQL server of the cluster; `group` is its number in Citus (0 for the coordinator), `holds` whether it accepts shards."""
 
     group: int
     host: str
@@ -66,18 +65,18 @@ class Member:
 
     @property
     def name(self) -> str:
-        """The server's name for people."""
+        """Display name: host and port."""
         return f"{self.host}:{self.port}"
 
 
 class Coordinator:
-    """A connection to the coordinator as the tables' owner. What Citus refuses is raised as ClusterError, in its own words."""
+    """Connection to the coordinator as the tables' owner. Citus' errors are raised as ClusterError with their own texts."""
 
     def __init__(self, connection: Connection, conninfo: str) -> None:
         self.connection, self.conninfo = connection, conninfo
 
     async def execute(self, statement: LiteralString | sql.Composed, **values: Any) -> list[Fetched]:
-        """Execute a statement; return every row. Raises ClusterError."""
+        """Execute a statement and return its rows. Raises ClusterError."""
         try:
             cursor = await self.connection.execute(statement, values)
             return await cursor.fetchall() if cursor.description else []
@@ -86,7 +85,7 @@ class Coordinator:
             raise ClusterError(" ".join(filter(None, parts)) or str(error).strip()) from error
 
     async def rows(self, statement: str, **values: Any) -> list[Fetched]:
-        """Return every row of a named statement. Raises ClusterError."""
+        """Return the rows of a named statement. Raises ClusterError."""
         return await self.execute(_STATEMENTS[statement], **values)
 
     async def value(self, statement: str, **values: Any) -> Any:
@@ -96,37 +95,37 @@ class Coordinator:
 
 
 async def members(found: Coordinator) -> Sequence[Member]:
-    """Return every server, the coordinator first. Raises ClusterError."""
+    """Return all servers, the coordinator first. Raises ClusterError."""
     return [Member(*row) for row in await found.rows("nodes")]
 
 
 @asynccontextmanager
 async def coordinator(conninfo: str) -> AsyncIterator[Coordinator]:
-    """Connect to the coordinator that this address must be of. Raises ClusterError, Unavailable."""
+    """Connect to the coordinator. Raises ClusterError if the address is not a coordinator's, and Unavailable."""
     with translated():
         async with await connect(conninfo, "joinery cluster") as connection:
             await connection.execute(_SESSION)
-            found = Coordinator(connection, conninfo)
-            [(has_citus, could_have)] = await found.rows("found")
+            cluster = Coordinator(connection, conninfo)
+            [(has_citus, can_have_citus)] = await cluster.rows("found")
             database = f"the database {connection.info.dbname} at {connection.info.host}:{connection.info.port}"
             if not has_citus:
-                missing = (
+                remedy = (
                     "run CREATE EXTENSION citus in it, on every node, and add the nodes"
-                    if could_have
-                    else "its server has no Citus: install it and put citus into shared_preload_libraries"
+                    if can_have_citus
+                    else "its server does not have Citus: install it and add citus to shared_preload_libraries"
                 )
                 raise ClusterError(
-                    f"This needs a Citus coordinator, and {database} is a plain PostgreSQL: {missing} (docs/cluster.md). "
+                    f"This needs a Citus coordinator, and {database} is a plain PostgreSQL: {remedy} (docs/cluster.md). "
                     "Joinery runs on a plain PostgreSQL without any of this."
                 )
-            if not await found.value("is_coordinator"):
+            if not await cluster.value("is_coordinator"):
                 raise ClusterError(f"This needs the coordinator, and {database} is a worker of the cluster.")
-            yield found
+            yield cluster
 
 
 @dataclass(frozen=True, slots=True)
 class Places:
-    """Which tables have their place, which still need one, and which stay at the coordinator."""
+    """Tables by placement: placed ones, missing reference tables, missing tables distributed by organisation, and local ones."""
 
     done: tuple[str, ...]
     reference: tuple[str, ...]
@@ -135,12 +134,12 @@ class Places:
 
     @property
     def missing(self) -> tuple[str, ...]:
-        """Those that still need a place."""
+        """Tables that are not yet placed."""
         return self.reference + self.by_org
 
 
 async def places(found: Coordinator) -> Places:
-    """Return the place of every table of the schema. Raises ClusterError."""
+    """Return the placement of all tables of the schema. Raises ClusterError."""
     rows = await found.rows("places")
     present = {name for name, _, _ in rows}
     done = {name for name, placed, _ in rows if placed}
@@ -154,10 +153,10 @@ async def places(found: Coordinator) -> Places:
 
 
 async def distribute(found: Coordinator, shards: int, tell: Tell) -> Places:
-    """Give every table that has none its place, each in its own transaction; an interrupted run is continued by the next.
+    """Place all missing tables, each in its own transaction; a later call continues an interrupted one.
 
     Returns:
-        The places as they were before.
+        The placement before the call.
 
     Raises:
         ClusterError: The cluster is not ready, processes are connected, or a table cannot be distributed.
@@ -165,32 +164,32 @@ async def distribute(found: Coordinator, shards: int, tell: Tell) -> Places:
     """
     await _check_nodes(found)
     planned = await places(found)
-    # a running process takes the coordinator for the only node, and would write beside what is moved away
+    # a running process regards the coordinator as the only node, and would write to tables that are no longer used
     if planned.missing and (count := await found.value("processes", name=APPLICATION)):
         raise ClusterError(
-            f"Processes of Joinery are connected ({count} connections): stop them all first, and start them afterwards."
+            f"Processes of Joinery are connected ({count} connections). Stop all of them first, and start them afterwards."
         )
-    # Nodes ask each other as the role of a statement. joinery_system spans nodes, so it may log in; joinery_app never does: a tenant's
-    # statement that is passed on because its shard has moved fails there, whatever the connection between the nodes is set to.
+    # Nodes connect to each other as the role of a statement. joinery_system spans nodes, so it can log in; joinery_app cannot, so that a
+    # tenant's statement that is forwarded because its shard has moved fails, whatever the settings between the nodes are.
     await found.execute(f"ALTER ROLE {SYSTEM} LOGIN")
     await found.execute(f"ALTER ROLE {APP} NOLOGIN")
-    # The changes of a shard that moves are applied as its owner, which forced policies forbid; the owner's policy shows it all rows anyway.
+    # Changes of a moving shard are applied as its owner, which forced policies prevent; the owner's policy permits all rows anyway.
     for (name,) in await found.rows("forced", reference=list(REFERENCE)):
         await found.execute(sql.SQL("ALTER TABLE {} NO FORCE ROW LEVEL SECURITY").format(sql.Identifier(name)))
     for name, report in await found.rows("make_ready"):
-        raise ClusterError(f"{name} could not be made ready: {report}")
+        raise ClusterError(f"{name} could not be prepared: {report}")
     for name in planned.reference:
-        tell(f"{name}: to every node")
+        tell(f"{name}: copied to every node")
         await found.rows("to_every_node", name=name)
     for name in planned.by_org:
-        tell(f"{name}: by organisation")
+        tell(f"{name}: distributed by organisation")
         if unsuited := await found.value("unsuited", table=name):
             raise ClusterError(
-                f"{name} cannot be distributed: the unique index {unsuited} does not hold the organisation."
+                f"{name} cannot be distributed: the unique index {unsuited} does not include the organisation."
             )
         await found.rows("distribute_anchor" if name == ANCHOR else "distribute", name=name, shards=shards)
     for (name,) in await found.rows("kept_twice"):
-        tell(f"{name}: the coordinator's copy dropped")
+        tell(f"{name}: copy on the coordinator dropped")
         await found.rows("drop_copy", name=name)
     try:
         async with found.connection.transaction():
@@ -198,31 +197,33 @@ async def distribute(found: Coordinator, shards: int, tell: Tell) -> Places:
             await found.execute(f"SELECT count(*) FROM {ANCHOR}")
     except ClusterError as error:
         raise ClusterError(
-            f"The tables are distributed, but nodes do not let each other in as {SYSTEM}: {error} "
-            "Let the nodes' addresses in as that role in each pg_hba.conf (or pg_dist_authinfo), and run this again."
+            f"The tables are distributed, but the nodes cannot connect to each other as {SYSTEM}: {error} "
+            "Permit that role from the nodes' addresses in each pg_hba.conf (or pg_dist_authinfo), and run this command again."
         ) from error
     return planned
 
 
 async def _check_nodes(found: Coordinator) -> None:
-    """Raise ClusterError unless the coordinator knows itself, a node takes shards, and all reach each other."""
+    """Raise ClusterError unless the coordinator knows its own address, a node accepts shards, and all nodes reach each other."""
     servers = await members(found)
     if not any(member.group == 0 for member in servers):
         raise ClusterError(
-            "The coordinator does not know its own address: SELECT citus_set_coordinator_host('its host name', its port)."
+            "The coordinator's own address is not set. Run SELECT citus_set_coordinator_host('its host name', its port)."
         )
     if not any(member.holds for member in servers):
-        raise ClusterError("No node takes shards: SELECT citus_add_node('its host name', its port) for each, first.")
-    if unreached := await found.rows("unreached"):
-        pairs = ", ".join(f"{one} cannot reach {other}" for one, other in unreached)
         raise ClusterError(
-            f"The nodes must reach each other: {pairs}. See pg_hba.conf and citus.node_conninfo on each."
+            "No node accepts shards. Run SELECT citus_add_node('its host name', its port) for each node first."
+        )
+    if unreached := await found.rows("unreached"):
+        pairs = ", ".join(f"{node} cannot reach {other}" for node, other in unreached)
+        raise ClusterError(
+            f"The nodes must reach each other: {pairs}. Check pg_hba.conf and citus.node_conninfo on each node."
         )
 
 
 @dataclass(frozen=True, slots=True)
 class Tenancy:
-    """An organisation's share of a node, by the last statistics."""
+    """Rows and bytes of an organisation on a node, by the latest statistics."""
 
     org: str
     rows: int
@@ -231,7 +232,7 @@ class Tenancy:
 
 @dataclass(frozen=True, slots=True)
 class NodeStatus:
-    """A node; with `error` it did not answer, and only its name and number of tenants are known."""
+    """Status of a node; if `error` is set, it did not answer, and only its member and number of tenants are known."""
 
     member: Member
     tenants: int
@@ -245,7 +246,7 @@ class NodeStatus:
 
 @dataclass(frozen=True, slots=True)
 class Moving:
-    """A shard that is being moved, with those co-located with it."""
+    """Move in progress of a shard with its co-located shards."""
 
     table: str
     shard: int
@@ -258,7 +259,7 @@ class Moving:
 
 @dataclass(frozen=True, slots=True)
 class ClusterStatus:
-    """The nodes, the tables' places and the moves under way."""
+    """Nodes, placement of tables and moves in progress."""
 
     nodes: Sequence[NodeStatus]
     places: Places
@@ -266,7 +267,7 @@ class ClusterStatus:
 
 
 async def status(found: Coordinator) -> ClusterStatus:
-    """Read the state of the coordinator and, side by side, of every node. Raises ClusterError."""
+    """Read the state of the coordinator and, concurrently, of every node. Raises ClusterError."""
     planned = await places(found)
     placed = ANCHOR in planned.done
     homes: dict[int, int] = dict(await found.rows("tenants")) if placed and "organisations" in planned.done else {}
@@ -281,24 +282,24 @@ async def status(found: Coordinator) -> ClusterStatus:
 
 
 async def moving(found: Coordinator) -> Sequence[Moving]:
-    """Return what is being copied to another node now, the largest first. Raises ClusterError."""
+    """Return the moves in progress, the largest first. Raises ClusterError."""
     return [Moving(*row) for row in await found.rows("moving")]
 
 
 async def _node_status(conninfo: str, member: Member, tenants: int, shards: Sequence[int]) -> NodeStatus:
-    """Connect to a node as to the coordinator, at its own host and port."""
+    """Read a node's status, with the coordinator's connection settings at the node's address."""
     address = make_conninfo(conninfo, host=member.host, port=member.port) if member.group else conninfo
     try:
         async with await psycopg.AsyncConnection.connect(
             address, autocommit=True, connect_timeout=3, application_name="joinery cluster"
         ) as connection:
-            await connection.execute(_SEEN)
+            await connection.execute(_SHOW_SHARDS)
             [(count, size)] = await fetch(connection, _STATEMENTS["own_shards"])
             level = await fetch_value(connection, "SHOW wal_level")
             jobs = 0
             for shard in shards:
-                counting = sql.SQL("SELECT count(*) FROM {}").format(sql.Identifier("public", f"{ANCHOR}_{shard}"))
-                jobs += await fetch_value(connection, counting)
+                statement = sql.SQL("SELECT count(*) FROM {}").format(sql.Identifier("public", f"{ANCHOR}_{shard}"))
+                jobs += await fetch_value(connection, statement)
             largest = await fetch(connection, _STATEMENTS["largest"])
     except psycopg.Error as error:
         return NodeStatus(member, tenants, error=str(error).strip().splitlines()[0])
@@ -307,7 +308,7 @@ async def _node_status(conninfo: str, member: Member, tenants: int, shards: Sequ
 
 @dataclass(frozen=True, slots=True)
 class Moved:
-    """The result of a move; `neighbours` organisations went along."""
+    """Result of a move; `neighbours` is the number of other organisations on the moved shard."""
 
     org: str
     source: str
@@ -317,41 +318,41 @@ class Moved:
 
 
 async def move(found: Coordinator, org: str, to: str | None, tell: Tell) -> Moved:
-    """Move the organisation's shard, with all who share it, to the node `to` (host:port; else to the one that holds least).
+    """Move the organisation's shard, with all organisations on it, to the node `to` (host:port), by default the one with the fewest bytes.
 
-    A shard is not divided first: an update that waited for that looks into the new part with a snapshot of before, and finds no row
-    without an error (Citus 13).
+    The shard is not split first: an update that waits for a split reads the new shard with an older snapshot and finds no row, without an
+    error (Citus 13).
 
     Raises:
         ClusterError: There is no such node, or it does not answer or replicate.
 
     """
-    seen = await status(found)
-    if ANCHOR not in seen.places.done:
-        raise ClusterError("The tables are not distributed; `joinery cluster init` does that.")
+    before = await status(found)
+    if ANCHOR not in before.places.done:
+        raise ClusterError("The tables are not distributed. Run `joinery cluster init` first.")
     shard = await found.value("shard_of", org=org)
     group = await found.value("placed", shard=shard)
-    source = next(node for node in seen.nodes if node.member.group == group)
-    target = _target(seen, source, to)
-    _must_replicate([source, target])
+    source = next(node for node in before.nodes if node.member.group == group)
+    target = _target(before, source, to)
+    _check_replication([source, target])
     neighbours = int(await found.value("neighbours", org=org, shard=shard))
-    company = f" and {neighbours} others that share it" if neighbours else ""
-    tell(f"shard {shard}, which has {org}{company}, from {source.member.name} to {target.member.name}")
+    others = f" and {neighbours} other organisations" if neighbours else ""
+    tell(f"moving shard {shard} with {org}{others} from {source.member.name} to {target.member.name}")
     ends = {"from_host": source.member.host, "from_port": source.member.port,
             "to_host": target.member.host, "to_port": target.member.port}  # fmt: skip
-    async with _telling(found, tell):
+    async with _progress_reports(found, tell):
         await found.value("move", shard=shard, **ends)
     return Moved(org, source.member.name, target.member.name, shard, neighbours)
 
 
 async def rebalance(found: Coordinator, tell: Tell) -> int:
-    """Spread the shards evenly, or watch the rebalance that runs; return how many were moved. Raises ClusterError.
+    """Distribute the shards evenly, or follow a running rebalance; return the number of moved shards. Raises ClusterError.
 
-    The coordinator's background worker moves them, and continues when this process ends.
+    The coordinator's background worker moves the shards, and continues if this process ends.
     """
-    _must_replicate([node for node in (await status(found)).nodes if node.member.holds])
+    _check_replication([node for node in (await status(found)).nodes if node.member.holds])
     if (job := await found.value("running")) is not None:
-        tell(f"The rebalance {job} is under way already.")
+        tell(f"The rebalance {job} is already running.")
     elif (job := await found.value("start")) is None:
         return 0
     while True:
@@ -361,59 +362,59 @@ async def rebalance(found: Coordinator, tell: Tell) -> int:
         if state in ("failed", "cancelled"):
             raise ClusterError(f"The rebalance {job} {state} after {done} of {tasks} moves. {message or ''}".strip())
         progress = await _progress(found)
-        tell(f"{done} of {tasks} moved" + (f"; {progress}" if progress else ""))
+        tell(f"{done} of {tasks} shards moved" + (f"; {progress}" if progress else ""))
         await asyncio.sleep(_PAUSE)
 
 
 def _target(seen: ClusterStatus, source: NodeStatus, to: str | None) -> NodeStatus:
-    """Choose the named node, or of the others the one with the fewest bytes. Raises ClusterError."""
+    """Return the named node, or by default the other node with the fewest bytes. Raises ClusterError."""
     others = [node for node in seen.nodes if node.member.holds and node.member != source.member]
     names = ", ".join(node.member.name for node in others) or "none"
     if to is not None:
         if to == source.member.name:
-            raise ClusterError(f"It is at {to} already.")
+            raise ClusterError(f"The organisation is already on {to}.")
         others = [node for node in others if node.member.name == to]
         if not others:
-            raise ClusterError(f"{to} is no other node that takes shards; there are: {names}.")
+            raise ClusterError(f"{to} is not another node that accepts shards. These are: {names}.")
     alive = [node for node in others if node.error is None]
     if not alive:
-        raise ClusterError(f"There is no other node that takes shards and answers; there are: {names}.")
+        raise ClusterError(f"No other node that accepts shards answers. These are: {names}.")
     return min(alive, key=lambda node: node.bytes)
 
 
-def _must_replicate(nodes: Sequence[NodeStatus]) -> None:
-    """Raise ClusterError unless rows can be copied while they are written."""
+def _check_replication(nodes: Sequence[NodeStatus]) -> None:
+    """Raise ClusterError unless all nodes answer and support logical replication."""
     for node in nodes:
         name = node.member.name
         if node.error is not None:
             raise ClusterError(f"{name} does not answer: {node.error}")
         if node.wal_level != "logical":
             raise ClusterError(
-                f"{name} has wal_level = {node.wal_level}; moving while it is written needs `wal_level = logical` on every node, "
-                "and a restart of it."
+                f"{name} has wal_level = {node.wal_level}. Moves during writes require `wal_level = logical` on every node. "
+                "Set it and restart the node."
             )
 
 
 async def _progress(found: Coordinator) -> str:
-    """Return one line about all moves under way; empty without any."""
-    under_way = await moving(found)
-    total, copied = sum(one.bytes for one in under_way), sum(one.copied for one in under_way)
-    phases = sorted({one.phase.lower() for one in under_way})
-    return f"{copied / 2**20:.1f} of {total / 2**20:.1f} MiB, {', '.join(phases)}" if under_way else ""
+    """Return one line about all moves in progress, or an empty string."""
+    moves = await moving(found)
+    total, copied = sum(shard.bytes for shard in moves), sum(shard.copied for shard in moves)
+    phases = sorted({shard.phase.lower() for shard in moves})
+    return f"{copied / 2**20:.1f} of {total / 2**20:.1f} MiB, {', '.join(phases)}" if moves else ""
 
 
 @asynccontextmanager
-async def _telling(found: Coordinator, tell: Tell) -> AsyncIterator[None]:
-    """Tell the progress of moves over a second connection meanwhile."""
+async def _progress_reports(found: Coordinator, tell: Tell) -> AsyncIterator[None]:
+    """Report the progress of moves inside the context, over a second connection."""
 
-    async def go_on(beside: Coordinator) -> None:
+    async def report(second: Coordinator) -> None:
         while True:
             await asyncio.sleep(_PAUSE)
-            if progress := await _progress(beside):
+            if progress := await _progress(second):
                 tell(progress)
 
-    async with coordinator(found.conninfo) as beside:
-        task = asyncio.create_task(go_on(beside), name="telling the progress of a move")
+    async with coordinator(found.conninfo) as second:
+        task = asyncio.create_task(report(second), name="progress of a move")
         try:
             yield
         finally:

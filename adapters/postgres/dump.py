@@ -1,7 +1,7 @@
-"""The database's rows as of one moment, and an empty database filled with them, whole or not at all.
+"""Dump of a consistent snapshot of the database, and its restoration into an empty database in one transaction.
 
-Tables are copied, and their schema comes from the migrations: a backup fits any PostgreSQL version and any owner of the schema, needs no
-other program, and can be taken by an owner whom row-level security binds (ADR 83).
+Rows are copied; the schema comes from the migrations. A backup therefore fits any PostgreSQL version and owner, needs no other program,
+and can be taken by an owner who is subject to row-level security (ADR 83).
 """
 
 from collections.abc import AsyncIterable, AsyncIterator, Mapping, Sequence
@@ -45,17 +45,17 @@ SELECT c.relname FROM pg_class c
 WHERE c.relnamespace = 'public'::regnamespace AND c.relkind IN ('r', 'p', 'S') ORDER BY c.relname LIMIT 1
 """
 _NO_LIMITS = "SET statement_timeout = 0; SET idle_in_transaction_session_timeout = 0; SET client_encoding = 'UTF8'"
-_ONE_MOMENT = b"SET LOCAL citus.max_adaptive_executor_pool_size = 1; SELECT count(*) FROM storage_usage"
-"""Each node of a cluster has its own moment: all rows of it are read over one connection, and the moments begin at once."""
+_BEGIN_SNAPSHOTS = b"SET LOCAL citus.max_adaptive_executor_pool_size = 1; SELECT count(*) FROM storage_usage"
+"""In a cluster each node has its own snapshot: its rows are read over one connection, and all snapshots begin at the same time."""
 
 
 class DumpError(Exception):
-    """A database cannot be filled from a backup; the message says why."""
+    """Failure to restore a backup; the message says why."""
 
 
 @dataclass(frozen=True, slots=True)
 class TableShape:
-    """A dumped table: its columns in order, and the days that it has partitions for (ISO dates)."""
+    """Dumped table with its columns in order and the days of its partitions (ISO dates)."""
 
     name: str
     columns: Sequence[str]
@@ -63,24 +63,24 @@ class TableShape:
 
 
 class Snapshot:
-    """One moment of the database, for as long as its transaction lasts."""
+    """Consistent snapshot of the database while its transaction is open."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
         self.copied = 0
-        """Rows of the table that was copied last."""
+        """Number of rows of the table that was copied last."""
 
     async def version(self) -> str:
         """Return the server's version."""
         return str(await fetch_value(self._connection, "SHOW server_version"))
 
     async def migrations(self) -> list[str]:
-        """Return the names of the migrations that the database has."""
+        """Return the names of the applied migrations."""
         rows = await fetch(self._connection, "SELECT name FROM schema_migrations ORDER BY name")
         return [name for (name,) in rows]
 
     async def tables(self) -> list[TableShape]:
-        """Return every table, those that others refer to first. Raises DumpError."""
+        """Return all tables in the order of their foreign keys, referenced ones first. Raises DumpError."""
         waiting = {row[0]: row for row in await fetch(self._connection, _TABLES)}
         ordered: list[TableShape] = []
         while waiting:
@@ -90,7 +90,7 @@ class Snapshot:
                 ordered.append(TableShape(name, columns, [day.isoformat() for day in days]))
                 del waiting[name]
             if not ready:
-                raise DumpError(f"The tables {', '.join(sorted(waiting))} refer to each other.")
+                raise DumpError(f"The foreign keys of the tables {', '.join(sorted(waiting))} form a cycle.")
         return ordered
 
     async def rows(self, table: TableShape) -> AsyncIterator[bytes]:
@@ -104,7 +104,7 @@ class Snapshot:
             self.copied = cursor.rowcount
 
     async def sequences(self) -> dict[str, int]:
-        """Return the last number of each sequence: read after the rows, it is beyond all that they hold."""
+        """Return each sequence's last value; read after the rows, it covers all values in them."""
         last: dict[str, int] = {}
         for (name,) in await fetch(self._connection, _SEQUENCES):
             statement = sql.SQL("SELECT last_value - (NOT is_called)::integer FROM {}").format(sql.Identifier(name))
@@ -112,7 +112,7 @@ class Snapshot:
         return last
 
     async def objects(self) -> dict[str, bool]:
-        """Return the keys of the object store that rows name, and whether the object must exist (an upload may yet come)."""
+        """Return the object keys in rows, and whether the object must exist; a pending upload may lack it."""
         values = {
             "open": sorted(OPEN), "replayable": sorted(REPLAYABLE),
             "image": StoredKind.IMAGE, "until_freed": retention.UNTIL_FREED,
@@ -122,19 +122,19 @@ class Snapshot:
 
 @asynccontextmanager
 async def snapshot(conninfo: str) -> AsyncIterator[Snapshot]:
-    """Read the database as of now, whatever is written meanwhile. Raises Unavailable."""
+    """Open a snapshot of the database. Raises Unavailable."""
     with translated():
         async with await connect(conninfo, "joinery backup") as connection:
             await connection.execute(_NO_LIMITS)
             await connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
             if await is_distributed(connection, "storage_usage"):
-                await connection.execute(_ONE_MOMENT)
+                await connection.execute(_BEGIN_SNAPSHOTS)
             yield Snapshot(connection)
             await connection.execute("ROLLBACK")
 
 
 async def record_backup(conninfo: str) -> None:
-    """Record when the latest backup finished."""
+    """Record the current time as that of the latest backup."""
     with translated():
         async with await connect(conninfo, "joinery backup") as connection:
             await connection.execute(
@@ -144,47 +144,47 @@ async def record_backup(conninfo: str) -> None:
 
 
 class Loader:
-    """Fills an empty database, in one transaction."""
+    """Loader of a backup into an empty database, in one transaction."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
 
     async def schema(self, migrations: Sequence[str], tables: Sequence[TableShape]) -> None:
-        """Create the tables as those migrations leave them, empty. Raises DumpError, MigrationError."""
+        """Create the empty tables of the migrations. Raises DumpError, MigrationError."""
         recorded = Compatibility.recorded(migrations, 0)
         if refused := recorded.refusal():
             raise DumpError(refused)
         if await apply(self._connection, max(recorded.names)) != recorded.names:
             raise DumpError(
-                f"This release does not know the schema {max(migrations)} of the backup; use the one it names."
+                f"This release does not support the backup's schema {max(migrations)}. Use the release that the backup names."
             )
         names = sql.SQL(", ").join(sql.Identifier(table.name) for table in tables)
         await self._connection.execute(sql.SQL("TRUNCATE {}").format(names))
         for table in tables:
             for day in table.days:
-                words = sql.SQL("CREATE TABLE {1} PARTITION OF {0}")
-                await self._connection.execute(attachment(words, table.name, date.fromisoformat(day)))
+                template = sql.SQL("CREATE TABLE {1} PARTITION OF {0}")
+                await self._connection.execute(attachment(template, table.name, date.fromisoformat(day)))
 
     async def rows(self, table: TableShape, chunks: AsyncIterable[bytes]) -> int:
-        """Copy a table's rows in; return how many. The owner cannot do so while row-level security binds it."""
+        """Copy rows into a table; return their number. Forced row-level security is suspended meanwhile, because it binds the owner."""
         name = sql.Identifier(table.name)
         columns = sql.SQL(", ").join(map(sql.Identifier, table.columns))
-        binding = "SELECT relforcerowsecurity FROM pg_class WHERE oid = %s::regclass"
-        forced = await fetch_value(self._connection, binding, (table.name,))
+        is_forced = "SELECT relforcerowsecurity FROM pg_class WHERE oid = %s::regclass"
+        forced = await fetch_value(self._connection, is_forced, (table.name,))
         if forced:
             await self._connection.execute(sql.SQL("ALTER TABLE {} NO FORCE ROW LEVEL SECURITY").format(name))
-        copying = self._connection.cursor()
-        async with copying.copy(sql.SQL("COPY {} ({}) FROM STDIN (FORMAT binary)").format(name, columns)) as copy:
+        cursor = self._connection.cursor()
+        async with cursor.copy(sql.SQL("COPY {} ({}) FROM STDIN (FORMAT binary)").format(name, columns)) as copy:
             async for chunk in chunks:
                 await copy.write(chunk)
         if forced:
             await self._connection.execute(sql.SQL("ALTER TABLE {} FORCE ROW LEVEL SECURITY").format(name))
-        return copying.rowcount
+        return cursor.rowcount
 
     async def finish(self, sequences: Mapping[str, int]) -> None:
-        """Set the sequences, bring the schema to this release's, and grant the processes' rights.
+        """Set the sequences, migrate the schema to this release, and grant the processes' privileges.
 
-        Positions that were given out after the backup are given out again, so every event log begins a new epoch.
+        Positions that were assigned after the backup will be assigned again, so every event log starts a new epoch.
         """
         for name, last in sequences.items():
             if last > 0:
@@ -197,14 +197,14 @@ class Loader:
 
 @asynccontextmanager
 async def loading(conninfo: str) -> AsyncIterator[Loader]:
-    """Fill an empty database in one transaction, which is committed unless the context ends with an error. Raises DumpError."""
+    """Open a loader for an empty database; an exception rolls its transaction back. Raises DumpError."""
     with translated():
         async with await connect(conninfo, "joinery restore") as connection:
             await connection.execute(_NO_LIMITS)
             async with connection.transaction():
-                if claimed := await fetch_value(connection, _CONTENT):
+                if relation := await fetch_value(connection, _CONTENT):
                     raise DumpError(
-                        f"The database is not empty (it has {claimed}); restore into one that was just created."
+                        f"The database is not empty: it contains {relation}. Restore into a newly created database."
                     )
                 yield Loader(connection)
             await connection.execute("ANALYZE")

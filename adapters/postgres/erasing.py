@@ -1,4 +1,4 @@
-"""Deleting everything of an organisation, from whatever tables there are."""
+"""Deletion of all rows of an organisation, from all tables of the schema."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -11,18 +11,18 @@ from domain.kernel.tenancy import Tenant
 from ports.signals import Signal
 
 BATCH = 20_000
-"""Rows of one transaction: a large organisation's take many, so that nobody waits for long."""
-_OF_ORGANISATIONS = """
+"""Rows per transaction, so that locks of a large deletion are short."""
+_TABLES_BY_ORG = """
 SELECT c.relname FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND a.attname = 'org' AND NOT a.attisdropped
 WHERE c.relnamespace = 'public'::regnamespace AND c.relkind IN ('r', 'p') AND NOT c.relispartition
 ORDER BY c.relname = 'jobs' DESC, c.relname
 """
-"""Jobs first: what is under way then ends without effect."""
+"""Tables with a column `org`, jobs first, so that running jobs end without effect."""
 _PUBLISHED = "SELECT id FROM events WHERE owner = %s AND id > %s ORDER BY id LIMIT %s"
 _SOLE_MEMBERS = 'SELECT "user" FROM members GROUP BY "user" HAVING bool_and(org = %s)'
-"""People who belong to no other organisation; their sessions go with them."""
+"""Users who are members of no other organisation; their sessions are deleted with them."""
 _DELETE_USERS = "DELETE FROM users WHERE id = ANY(%s)"
-"""A separate statement: on a cluster `users` is at the coordinator, so a statement that reads `members` cannot change it."""
+"""A separate statement, because in a cluster `users` is on the coordinator and cannot be changed by a statement that reads `members`."""
 _CREDENTIALS = (
     "api_keys",
     "oauth_apps",
@@ -34,12 +34,12 @@ _CREDENTIALS = (
     "sso_subjects",
 )
 _ROWS_OF_OTHERS = {"events": "owner", "network_checkpoints": "owner", "licences": "holder"}
-"""Columns that refer to the organisation in rows of others: copies in the network's log, and licences granted to it."""
+"""Columns of other organisations' rows that refer to the organisation: copies in the network log, and licences granted to it."""
 _SIGN_IN_TABLES = ("oauth_families", "oauth_codes", "oauth_devices")
 
 
 class PostgresErasure:
-    """Erasure by the owner of the schema, across tenants."""
+    """Erasure across tenants, as the owner of the schema."""
 
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
@@ -53,25 +53,25 @@ class PostgresErasure:
                 await link.connection.execute(statement, (org,))
 
     async def erase(self, org: str) -> Mapping[str, int]:
-        gone: Counter[str] = Counter()
+        deleted: Counter[str] = Counter()
         async with self._pool.owner() as link:
             connection = link.connection
             endpoints = await fetch(connection, "SELECT livemode, id FROM webhook_endpoints WHERE org = %s", (org,))
-            gone["webhook_deliveries of others"] += await _empty_sent_bodies(connection, org)
+            deleted["webhook_deliveries of others"] += await _empty_sent_bodies(connection, org)
             for table, column in _ROWS_OF_OTHERS.items():
                 statement = sql.SQL("SELECT DISTINCT org FROM {} WHERE {} = %s").format(
                     sql.Identifier(table), sql.Identifier(column)
                 )
                 for (other,) in await fetch(connection, statement, (org,)):
-                    gone[table] += await _delete(connection, table, {"org": other, column: org})
+                    deleted[table] += await _delete(connection, table, {"org": other, column: org})
             for table in _SIGN_IN_TABLES:
-                gone[table] += await _delete(connection, table, {"organisation": org})
-            for (table,) in await fetch(connection, _OF_ORGANISATIONS):
-                gone[table] += await _delete(connection, table, {"org": org})
+                deleted[table] += await _delete(connection, table, {"organisation": org})
+            for (table,) in await fetch(connection, _TABLES_BY_ORG):
+                deleted[table] += await _delete(connection, table, {"org": org})
             for livemode, id_ in endpoints:
                 payload = Signal(Tenant(org, livemode), id_).payload
                 await connection.execute("SELECT pg_notify('joinery_webhooks', %s)", (payload,))
-        return {table: count for table, count in gone.items() if count}
+        return {table: count for table, count in deleted.items() if count}
 
     async def forget(self, org: str) -> None:
         async with self._pool.owner() as link:
@@ -79,20 +79,20 @@ class PostgresErasure:
 
 
 async def _empty_sent_bodies(connection: Connection, org: str) -> int:
-    """Empty the bodies of others' deliveries of the organisation's events, in batches; return how many deliveries."""
-    forgotten, after = 0, ""
-    while told := await fetch(connection, _PUBLISHED, (org, after, BATCH)):
-        after = told[-1][0]
-        emptied = "UPDATE webhook_deliveries SET body = NULL WHERE event = ANY(%s) AND body IS NOT NULL"
-        forgotten += (await connection.execute(emptied, ([id_ for (id_,) in told],))).rowcount
-    return forgotten
+    """Remove the bodies of other organisations' deliveries of the organisation's events; return the number of deliveries."""
+    total, after = 0, ""
+    while events := await fetch(connection, _PUBLISHED, (org, after, BATCH)):
+        after = events[-1][0]
+        statement = "UPDATE webhook_deliveries SET body = NULL WHERE event = ANY(%s) AND body IS NOT NULL"
+        total += (await connection.execute(statement, ([id_ for (id_,) in events],))).rowcount
+    return total
 
 
 async def _delete(connection: Connection, table: str, values: Mapping[str, str]) -> int:
     """Delete the rows with these values in batches; return their number.
 
-    Rows of different partitions have the same `ctid`, so each is identified by its table as well. A cluster finds a row by its `ctid` only where
-    the organisation says which shard is meant.
+    Rows of different partitions may have the same `ctid`, so the table is compared as well. A cluster finds rows by `ctid` only if the
+    condition on the organisation selects a shard.
     """
     condition = sql.SQL(" AND ").join(
         sql.SQL("{} = {}").format(sql.Identifier(name), value) for name, value in values.items()
@@ -102,7 +102,7 @@ async def _delete(connection: Connection, table: str, values: Mapping[str, str])
     ).format(table=sql.Identifier(table), condition=condition, batch=sql.Literal(BATCH))
     total = 0
     while True:
-        gone = (await connection.execute(batch)).rowcount
-        total += gone
-        if gone < BATCH:
+        deleted = (await connection.execute(batch)).rowcount
+        total += deleted
+        if deleted < BATCH:
             return total

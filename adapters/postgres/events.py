@@ -1,6 +1,6 @@
-"""Event logs in PostgreSQL: positions are taken from the log's own row, as a transaction's last step (docs/decisions).
+"""Writing of event logs in PostgreSQL; positions are assigned from the log's row in the last step of a transaction (docs/decisions).
 
-The network's logs, which the relay fills, are logs like any other, of an organisation in name only.
+The network logs, which the relay fills, are ordinary logs of a nominal organisation.
 """
 
 import contextlib
@@ -25,25 +25,25 @@ from ports.clock import Clock
 from ports.signals import Signal
 
 BLOCK = 512
-"""Positions of a log that are told apart by what types and catalogues occur among them."""
+"""Number of positions per block; an index states the types and catalogues in each block."""
 SQL = statements("events", block=str(BLOCK))
 _TYPES = ("int8", "text", "text", "text", "text", "text", "text", "int4", "bool", "text", "bytea")
 _SMALL = 40
 CHANNEL = "joinery_events"
-_MOST_NOTED = 2_000
+_MAX_NOTED = 2_000
 
 
 class PostgresEventLog(TenantStore):
-    """Appends in the tenant's transaction, right before it commits."""
+    """Event log of the tenant; `flush` appends the events just before the transaction commits."""
 
     _sql = SQL
 
     def __init__(self, session: Session, rendering: EventRendering) -> None:
         super().__init__(session)
         self._rendering = rendering
-        self._written = 0
-        """Of the unit's events so many have their rows."""
-        self._noted: dict[tuple[Tenant, str], int] = {}
+        self._flushed = 0
+        """Number of the unit's events that already have rows."""
+        self._indexed: dict[tuple[Tenant, str], int] = {}
 
     async def append(self, events: Sequence[Event]) -> None:
         for event in events:
@@ -51,11 +51,11 @@ class PostgresEventLog(TenantStore):
         self._session.recorded.events.extend(events)
 
     async def flush(self) -> None:
-        """Write what was appended, as the last thing before the commit: the log's row is locked from here on.
+        """Insert the appended events just before the commit, since this locks the log's row.
 
-        Everything slow comes before that; whoever else appends to this log waits until this transaction has ended.
+        Slow work comes first, because other writers of the log then wait until the transaction ends.
         """
-        events = self._session.recorded.events[self._written :]
+        events = self._session.recorded.events[self._flushed :]
         if not events:
             return
         if staged := len(events) > _SMALL:
@@ -66,35 +66,33 @@ class PostgresEventLog(TenantStore):
         [(last, time)] = await self._rows("raise", **values)
         await self._run("insert_staged" if staged else "insert", before=last - len(events), time=time, **rows)
         await self._note_terms(events, last)
-        self._written += len(events)
+        self._flushed += len(events)
 
     async def _note_terms(self, events: Sequence[Event], last: int) -> None:
-        """Index the blocks by the types and catalogues that occur in them, once for each block.
+        """Index the blocks by the types and catalogues in them, once per block.
 
-        What this connection has noted before needs no statement: it is remembered with the connection, which does not
-        outlive a database that lost it, and only once it was committed.
+        Terms that this connection has committed need no statement. The connection ends with a database that loses them.
         """
         terms = {event.type for event in events} | {event.catalogue for event in events if event.catalogue}
         first, block = (last - len(events)) // BLOCK, (last - 1) // BLOCK
         noted, tenant = self._session.link.noted, self._session.tenant
-        fresh = sorted(term for term in terms if first != block or noted.get((tenant, term)) != block)
-        if fresh:
-            await self._run("add_terms", terms=fresh, first=first, last=block)
-            self._noted.update({(tenant, term): block for term in fresh})
+        new_terms = sorted(term for term in terms if first != block or noted.get((tenant, term)) != block)
+        if new_terms:
+            await self._run("add_terms", terms=new_terms, first=first, last=block)
+            self._indexed.update({(tenant, term): block for term in new_terms})
 
     async def notify(self) -> None:
-        """Once committed: notify readers, if anything was appended.
+        """Notify readers of appended events, after the commit.
 
-        Done inside the transaction, it would have all writers of the cluster commit one after the other: NOTIFY holds a
-        lock of the whole server until the log is flushed (docs/decisions). Readers look by themselves now and then, so
-        that nothing is lost with a writer that dies right here.
+        NOTIFY inside the transaction would serialise all commits, because it holds a server-wide lock until the WAL is
+        flushed (docs/decisions). Readers also poll, so that nothing is lost if the writer dies before the notification.
         """
-        if self._noted:
+        if self._indexed:
             noted = self._session.link.noted
-            if len(noted) > _MOST_NOTED:
+            if len(noted) > _MAX_NOTED:
                 noted.clear()
-            noted.update(self._noted)
-        if self._written:
+            noted.update(self._indexed)
+        if self._flushed:
             with contextlib.suppress(psycopg.Error):
                 await self._session.link.cursor.execute(
                     SQL["notify"], {"payload": Signal(self._session.tenant).payload}
@@ -108,7 +106,7 @@ class PostgresEventLog(TenantStore):
 
     async def network_end(self) -> LogPosition:
         values = {"org": NETWORK, "livemode": self._session.tenant.livemode}
-        async with self._session.owning():  # its row is no tenant's, and may lie on another node
+        async with self._session.owning():  # its row belongs to no tenant, and may be on another node
             rows = await self._session.link.rows(SQL["confirmed"], values)
         return (LogBounds(*rows[0]) if rows else LogBounds()).end
 
@@ -137,22 +135,22 @@ _COLUMNS = ("id", "type", "subject", "product", "source", "catalogue", "version"
 def _columns_of(
     events: Sequence[Event | LoggedEvent], bodies: list[bytes], networks: list[bool], owners: Sequence[str | None]
 ) -> dict[str, list[Any]]:
-    """Return the parameters of `insert`, a list for each column."""
+    """Return the parameters of `insert`, one list per column."""
     columns = {f"{name}s": [getattr(event, name) for event in events] for name in _COLUMNS}
     return columns | {"networks": networks, "owners": list(owners), "bodies": bodies}
 
 
 def new_epoch() -> int:
-    """Return the epoch of a log that begins, or goes on after it went back in time: no two lives of a log have the same."""
+    """Return a random epoch for a log that starts, or that was restored to an earlier state."""
     return 1 + secrets.randbelow((1 << 31) - 2)
 
 
 async def bounds_of(
     pool: Pool, logs: Collection[Tenant], statement: LiteralString, missing: LogBounds | None
 ) -> Mapping[Tenant, LogBounds]:
-    """Return the bounds that the statement finds, and `missing` for the others, unless that is None.
+    """Return the bounds that the statement finds, and `missing` for other logs unless it is None.
 
-    Logs on a node out of reach are left out. Raises Unavailable when all are.
+    Logs on unreachable nodes are omitted. Raises Unavailable if all nodes are unreachable.
     """
     homes = await pool.homes(logs)
 
@@ -162,13 +160,13 @@ async def bounds_of(
         return link.node, await reading(statement, orgs=orgs, livemodes=livemodes)(link)
 
     found: dict[Tenant, LogBounds] = {}
-    alone = len(await pool.holding()) == 1  # of several nodes, one that finds nothing of a log may no longer hold it
+    is_single = len(await pool.holding()) == 1  # in a cluster, a node that finds nothing may no longer hold the log
     for node, rows in await pool.scatter_best_effort(read, homes):
         found |= _by_log(rows)
         with contextlib.suppress(Unavailable):
             for log in homes[node]:
                 if missing is not None and log not in found:
-                    found[log] = missing if alone else await confirmed(pool, log)
+                    found[log] = missing if is_single else await confirmed(pool, log)
     return found
 
 
@@ -177,13 +175,13 @@ def _by_log(rows: Sequence[Fetched]) -> dict[Tenant, LogBounds]:
 
 
 async def confirmed(pool: Pool, log: Tenant) -> LogBounds:
-    """Return the bounds of one log, read as its tenant: on a node that no longer holds it that fails, and is repeated elsewhere."""
+    """Return the bounds of one log, read as its tenant, so that a stale route fails and is retried on the right node."""
     rows = await pool.rows(log, SQL["confirmed"], tenant_values(log))
     return LogBounds(*rows[0]) if rows else LogBounds()
 
 
 class PostgresNetworkLog(CoordinatorStore):
-    """Reads on each publisher's node, and appends on the network's."""
+    """Network log: reads events on the publishers' nodes, and appends them on its own node."""
 
     _sql = SQL
 
@@ -215,39 +213,40 @@ class PostgresNetworkLog(CoordinatorStore):
             try:
                 async with link.connection.transaction():
                     await self._append(link, log, published)
-            except _Overtaken:
+            except _CheckpointMoved:
                 return False
             await link.run(SQL["notify"], {"payload": Signal(log).payload})
         return True
 
     async def _append(self, link: PooledConnection, log: Tenant, published: Sequence[Published]) -> None:
-        """Raise the log's row first: one relay waits for another there, so two never copy the same events."""
-        events = [event for one in published for event in one.events]
-        owners = [one.owner.org for one in published for _ in one.events]
-        raising = {"epoch": new_epoch(), "count": len(events), "now": self._clock.now(), "publishes": False}
-        [(last, time)] = await link.rows(SQL["raise"], tenant_values(log) | raising)
-        await self._move(link, log, [one for one in published if one.was is None], "first_checkpoints")
-        await self._move(link, log, [one for one in published if one.was is not None], "move_checkpoints")
-        # dated anew: within the log, time goes with positions; the body has the event's own
+        """Append the events and move the checkpoints; the log's row is locked first, so that two relays never copy the same events."""
+        events = [event for part in published for event in part.events]
+        owners = [part.owner.org for part in published for _ in part.events]
+        values = {"epoch": new_epoch(), "count": len(events), "now": self._clock.now(), "publishes": False}
+        [(last, time)] = await link.rows(SQL["raise"], tenant_values(log) | values)
+        await self._move(link, log, [part for part in published if part.was is None], "first_checkpoints")
+        await self._move(link, log, [part for part in published if part.was is not None], "move_checkpoints")
+        # events get a new time, because times rise with positions; the body keeps the original time
         before = {"before": last - len(events), "time": time}
         rows = _columns_of(events, [event.body for event in events], [False] * len(events), owners)
         await link.run(SQL["insert"], tenant_values(log) | before | rows)
 
     @staticmethod
     async def _move(link: PooledConnection, log: Tenant, published: Sequence[Published], statement: str) -> None:
-        """Move these publishers' checkpoints, each from where it was. Raises _Overtaken."""
+        """Move the publishers' checkpoints from their previous positions. Raises _CheckpointMoved."""
         if not published:
             return
-        were = [one.was or LogPosition() for one in published]
+        previous = [part.was or LogPosition() for part in published]
         params = {
-            "owners": [one.owner.org for one in published],
-            "epochs": [one.reached.epoch for one in published], "positions": [one.reached.position for one in published],
-            "were_epochs": [was.epoch for was in were], "were_positions": [was.position for was in were],
+            "owners": [part.owner.org for part in published],
+            "epochs": [part.reached.epoch for part in published], "positions": [part.reached.position for part in published],
+            "were_epochs": [position.epoch for position in previous],
+            "were_positions": [position.position for position in previous],
         }  # fmt: skip
         moved = await link.rows(SQL[statement], tenant_values(log) | params)
         if len(moved) != len(published):
-            raise _Overtaken
+            raise _CheckpointMoved
 
 
-class _Overtaken(Exception):
-    """A checkpoint is not where it was."""
+class _CheckpointMoved(Exception):
+    """Checkpoint that another relay has moved."""

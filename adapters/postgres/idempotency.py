@@ -1,4 +1,4 @@
-"""Idempotency keys in PostgreSQL: held by an advisory lock of the transaction, so that a crash frees them at once."""
+"""Idempotency keys in PostgreSQL, locked by advisory locks of the transaction, which a crash releases."""
 
 from adapters.postgres.session import jsonb, lock_number
 from adapters.postgres.stores import TenantStore, run, statements, values_of
@@ -10,15 +10,15 @@ SQL = statements("idempotency")
 
 
 class PostgresIdempotencyStore(TenantStore, IdempotencyStore):
-    """Answers kept for retries."""
+    """Stored responses of the tenant."""
 
     _sql = SQL
     revise = run()
 
     async def hold(self, key: str) -> StoredAnswer | None:
-        """Hold the key and return what is stored under it. Raises RequestInProgress when another request holds it.
+        """Lock the key and return the response stored under it. Raises RequestInProgress if another request holds the lock.
 
-        The lock comes in a statement of its own: only then does the next one see what its last holder committed.
+        The lock is a separate statement, so that the next one sees what the previous holder committed.
         """
         tenant = self._session.tenant
         if not await self._value("hold", lock=lock_number(tenant.org, tenant.livemode, key)):

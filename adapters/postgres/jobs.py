@@ -1,4 +1,4 @@
-"""The jobs table in PostgreSQL: queued in the tenant's transaction, claimed by lease, fenced by attempt."""
+"""Jobs in PostgreSQL: queued in the tenant's transaction, claimed by lease, fenced by attempt."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -33,12 +33,12 @@ SQL = statements("jobs")
 CHANNEL = "joinery_jobs"
 
 
-def _of(job: ClaimedJob) -> dict[str, Any]:
+def _identity(job: ClaimedJob) -> dict[str, Any]:
     return tenant_values(job.tenant) | {"id": job.id, "attempt": job.attempt}
 
 
 class PostgresJobStore(TenantStore, JobStore):
-    """In a tenant's transaction: queue work, finish work, put it off."""
+    """Job store of the tenant's transaction."""
 
     _sql = SQL
 
@@ -70,14 +70,14 @@ class PostgresJobStore(TenantStore, JobStore):
         await self._session.run("NOTIFY " + CHANNEL)
 
     async def _fenced(self, statement: str, job: ClaimedJob, **values: Any) -> None:
-        """Execute a statement on the job while this attempt holds it. Raises LeaseLost."""
+        """Execute a statement on the job if this attempt still holds it. Raises LeaseLost."""
         if not await self._run(statement, id=job.id, attempt=job.attempt, **values):
             raise LeaseLost
 
 
 @dataclass(frozen=True, slots=True)
 class _Due:
-    """A lane with due jobs, and the node where they were found."""
+    """Lane with due jobs, and the node that has them."""
 
     node: Node
     turn: int
@@ -88,9 +88,9 @@ class _Due:
 
 
 class PostgresDispatch(CoordinatorStore):
-    """Across tenants, each call a transaction of its own: what relay and workers need.
+    """Dispatch of jobs across tenants, for relay and workers; each call is its own transaction.
 
-    What is due is read node by node, and written where each organisation is.
+    Due jobs are read from all nodes, and updated on each organisation's node.
     """
 
     _sql = SQL
@@ -104,14 +104,14 @@ class PostgresDispatch(CoordinatorStore):
 
         found = await self._pool.scatter_best_effort(find)
         chosen = sorted((due for dues in found for due in dues), key=lambda due: (due.turn, due.at))[:limit]
-        given = {(due.org, due.lane) for due in chosen if due.lapsed}
+        lanes = {(due.org, due.lane) for due in chosen if due.lapsed}
         for node in {due.node for due in chosen}:
-            given |= await self._mark(node, [due for due in chosen if due.node == node])
-        in_turn = dict.fromkeys((due.org, due.lane) for due in chosen if (due.org, due.lane) in given)
-        return [lane_of(org, lane) for org, lane in in_turn | dict.fromkeys(given)]
+            lanes |= await self._mark(node, [due for due in chosen if due.node == node])
+        in_order = dict.fromkeys((due.org, due.lane) for due in chosen if (due.org, due.lane) in lanes)
+        return [lane_of(org, lane) for org, lane in in_order | dict.fromkeys(lanes)]
 
     async def _mark(self, node: Node, lanes: Sequence["_Due"]) -> set[tuple[str, str]]:
-        """Mark the jobs of these lanes as dispatched; return those lanes that no other process has marked before."""
+        """Mark the lanes' jobs as dispatched; return the lanes that no other process has marked."""
         values = {"orgs": [due.org for due in lanes], "lanes": [due.lane for due in lanes]}
         async with self._pool.at(node) as link:
             return {(org, lane) for org, lane in await link.rows(SQL["mark_dispatched"], values)}
@@ -130,9 +130,9 @@ class PostgresDispatch(CoordinatorStore):
         return [job for org in orgs for job in await self._claim(org, name, limit, lease)]
 
     async def _claim(self, org: str, lane: str, limit: int, lease: timedelta) -> list[ClaimedJob]:
-        """Take due jobs of the lane, oldest first, unless another worker holds some of it; attempts rise by one.
+        """Claim due jobs of the lane, oldest first, unless another worker holds the lane; each attempt is incremented.
 
-        Lock and claim go in one message: a worker that is frozen between two would keep the lane from everybody.
+        Lock and claim are sent in one message, because a worker that freezes between two would block the lane.
         """
         params = {"lock": lock_number("lane", lane), "org": org, "lane": lane, "limit": limit, "lease": lease}
         node = await self._pool.router.home(org)
@@ -143,20 +143,20 @@ class PostgresDispatch(CoordinatorStore):
         return [_claimed(row) for row in rows]
 
     async def renew(self, job: ClaimedJob, lease: timedelta) -> bool:
-        return await self._pool.run(job.tenant, SQL["renew"], _of(job) | {"lease": lease}) == 1
+        return await self._pool.run(job.tenant, SQL["renew"], _identity(job) | {"lease": lease}) == 1
 
     async def release(self, job: ClaimedJob, run_at: datetime) -> None:
-        await self._pool.run(job.tenant, SQL["put_off"], _of(job) | {"run_at": bounded_run_at(run_at, now())})
+        await self._pool.run(job.tenant, SQL["put_off"], _identity(job) | {"run_at": bounded_run_at(run_at, now())})
         await self._pool.run(job.tenant, "NOTIFY " + CHANNEL, {})
 
     async def backlog(self, most: int | None = None) -> Sequence[Backlog]:
         found: dict[str, list[Backlog]] = {}
-        left = most  # each node answers up to `most`
+        remaining = most  # each node returns up to `most`
         for lanes, waiting, held, oldest in await self._gather("backlog", most=most):
-            if left is not None:
-                waiting = min(waiting, left)
-                held = min(held, left - waiting)
-                left -= waiting + held
+            if remaining is not None:
+                waiting = min(waiting, remaining)
+                held = min(held, remaining - waiting)
+                remaining -= waiting + held
             if waiting or held:
                 found.setdefault(lanes, []).append(Backlog(lanes, waiting, held, oldest))
         return [Backlog.of(parts) for _, parts in sorted(found.items())]

@@ -1,7 +1,7 @@
-"""Advisory locks of sessions, which need no statement while nothing changes and end with a crash: one leader, and shares of endpoints.
+"""Advisory locks of sessions for the leader and for the shards of endpoints; a crash releases them.
 
-No process waits for the leader's lock inside a statement, whose snapshot would keep vacuum from removing what was deleted since. The others
-try now and then, and at once when the leader announces that it leaves.
+Processes do not wait for the leader's lock inside a statement, whose snapshot would block vacuum. They retry at intervals, and at once when
+the leader notifies that it stops.
 """
 
 import asyncio
@@ -24,16 +24,16 @@ _LOCK = 7_215_908_432
 _CHANNEL = "joinery_leadership"
 _RETRY = 1.0
 LOOK = 2.0
-"""Seconds between two tries: for so long there is no leader after a crash."""
+"""Seconds between attempts, hence the maximum time without a leader after a crash."""
 
 
 @asynccontextmanager
 async def leadership(conninfo: str, *, look: float = LOOK) -> AsyncIterator[Callable[[], Coroutine[Any, Any, None]]]:
-    """Wait until no other process leads, then lead until left; the lock ends with the connection, also in a crash.
+    """Acquire leadership, waiting until no other process leads, and hold it inside the context.
 
-    Yields a function to run beside the leader's work, which raises psycopg.OperationalError when the lead is lost.
+    Yields a function to run concurrently with the leader's work; it raises psycopg.OperationalError when leadership is lost.
     """
-    connection = await _led(conninfo, look)
+    connection = await _connect_as_leader(conninfo, look)
     try:
         yield partial(_until_lost, connection)
     finally:
@@ -44,8 +44,8 @@ async def leadership(conninfo: str, *, look: float = LOOK) -> AsyncIterator[Call
         await connection.close()
 
 
-async def _led(conninfo: str, look: float) -> Connection:
-    """Return a connection that holds the lock, once no other does."""
+async def _connect_as_leader(conninfo: str, look: float) -> Connection:
+    """Return a connection that has acquired the lock."""
     while True:
         try:
             connection = await connect(conninfo, "joinery leadership")
@@ -61,7 +61,7 @@ async def _led(conninfo: str, look: float) -> Connection:
 
 
 async def _acquire(connection: Connection, look: float) -> None:
-    """Try for the lock until it is taken; in between the session holds nothing."""
+    """Try to acquire the lock until it succeeds; between attempts the session holds no snapshot."""
     await connection.execute("LISTEN " + _CHANNEL)
     while True:
         if await fetch_value(connection, "SELECT pg_try_advisory_lock(%s)", (_LOCK,)):
@@ -72,15 +72,15 @@ async def _acquire(connection: Connection, look: float) -> None:
 
 
 async def _until_lost(connection: Connection) -> None:
-    """Wait for the end of the connection, without a statement: leaders are not notified."""
+    """Wait until the connection ends, without executing a statement; leaders receive no notifications."""
     async for _ in connection.notifies():
         pass
 
 
 _SPACE = 721_590_844
-"""First half of the locks' two-part keys; the second is the shard, or MEMBER."""
+"""First half of the locks' two-part keys; the second half is the shard, or _MEMBER."""
 _MEMBER = -1
-_STANDING = """
+_GRANTED = """
 SELECT objid::bigint, mode FROM pg_locks
 WHERE locktype = 'advisory' AND objsubid = 2 AND classid::bigint = %s AND granted
   AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
@@ -88,15 +88,15 @@ WHERE locktype = 'advisory' AND objsubid = 2 AND classid::bigint = %s AND grante
 
 
 class PostgresShards:
-    """The shards that this process holds on a node, by default the coordinator.
+    """Shards that this process holds on a node, by default the coordinator.
 
-    The connection that holds the locks also records deliveries, so a process that lost its locks records nothing.
+    The connection that holds the locks also records deliveries, so that a process without its locks cannot record any.
     """
 
     def __init__(self, pool: Pool, shards: int, node: Node | None = None) -> None:
         self._pool, self._shards, self._node = pool, shards, node
         self._link: PooledConnection | None = None
-        self._using = asyncio.Lock()
+        self._mutex = asyncio.Lock()
         self._held: set[int] = set()
         self._fair = shards
         self._lost = False
@@ -105,20 +105,20 @@ class PostgresShards:
         """Return the node whose endpoints are shared. Raises Unavailable."""
         return self._node or (await self._pool.nodes())[0]
 
-    async def _opened(self) -> PooledConnection:
+    async def _open(self) -> PooledConnection:
         if self._link is None:
             self._link = await self._pool.pool_of(await self.node()).dedicated(None)
             await self._link.cursor.execute("SELECT pg_advisory_lock_shared(%s, %s)", (_SPACE, _MEMBER))
         return self._link
 
     async def rebalance(self) -> frozenset[int]:
-        async with self._using:
+        async with self._mutex:
             if self._lost:
                 self._lost = False
-                raise LeaseLost  # others may have served them in between: whoever holds them again begins anew
+                raise LeaseLost  # other workers may have served the shards meanwhile, so the caller must start again
             try:
-                link = await self._opened()
-                taken, members = await _standing(link)
+                link = await self._open()
+                taken, members = await _granted_locks(link)
                 self._fair = -(-self._shards // max(1, members))
                 free = [shard for shard in range(self._shards) if shard not in taken]
                 random.shuffle(free)
@@ -139,7 +139,7 @@ class PostgresShards:
         return frozenset(sorted(self._held)[self._fair :])
 
     async def release(self, shards: frozenset[int]) -> None:
-        async with self._using:
+        async with self._mutex:
             if self._link is None:
                 return
             for shard in shards & self._held:
@@ -147,7 +147,7 @@ class PostgresShards:
                 self._held.discard(shard)
 
     async def close(self) -> None:
-        async with self._using:
+        async with self._mutex:
             if self._link is not None:
                 await self._link.connection.close()
             self._lose()
@@ -162,15 +162,15 @@ class PostgresShards:
 
     @asynccontextmanager
     async def fenced(self) -> AsyncIterator[PooledConnection]:
-        """Begin a transaction on the connection that holds the locks. Raises LeaseLost when it is gone."""
-        async with self._using:
+        """Begin a transaction on the connection that holds the locks. Raises LeaseLost if the connection has ended."""
+        async with self._mutex:
             if self._link is None:
                 raise LeaseLost
             try:
                 async with self._link.connection.transaction():
                     yield self._link
             except BaseException as error:
-                self._link.staged.clear()  # what the transaction made is gone with it, as is whom it worked for
+                self._link.staged.clear()  # the rollback removes temporary tables and the tenant's settings
                 self._link.entered = False
                 if isinstance(error, psycopg.Error) and self._link.connection.closed:
                     self._lose()
@@ -179,12 +179,12 @@ class PostgresShards:
 
 
 async def members_at(link: PooledConnection) -> int:
-    """Return how many workers take part on the connection's node."""
-    return (await _standing(link))[1]
+    """Return the number of participating workers on the connection's node."""
+    return (await _granted_locks(link))[1]
 
 
-async def _standing(link: PooledConnection) -> tuple[set[int], int]:
-    """Return the shards that any worker holds, and how many workers take part."""
-    rows: list[Fetched] = await link.rows(_STANDING, (_SPACE,))
+async def _granted_locks(link: PooledConnection) -> tuple[set[int], int]:
+    """Return the shards that any worker holds, and the number of participating workers."""
+    rows: list[Fetched] = await link.rows(_GRANTED, (_SPACE,))
     members = sum(mode == "ShareLock" for _, mode in rows)
     return {int(shard) for shard, mode in rows if mode == "ExclusiveLock"}, members

@@ -1,6 +1,6 @@
-"""Upkeep across tenants: partitions, statistics and purges by age, which are refused while the database's clock may be wrong.
+"""Maintenance across tenants: partitions, statistics, and purges by age, which are refused while the database's clock may be wrong.
 
-The repair of schedules finds due times that a wrong clock has set.
+Schedule repair corrects due times that a wrong clock has set.
 """
 
 import logging
@@ -34,7 +34,7 @@ from domain.kernel.clock import now
 LOG = logging.getLogger("joinery.maintenance")
 
 _PLAUSIBLE: Final[LiteralString] = "now() BETWEEN last_at - interval '1 minute' AND last_at + interval '1 day'"
-"""The condition that the clock has neither gone back nor jumped ahead since the last purge."""
+"""Condition that the clock has neither gone back nor jumped ahead since the last purge."""
 _GUARD: Final[Mapping[str, LiteralString]] = {
     "claim": f"UPDATE purges SET last_at = now() WHERE {_PLAUSIBLE}",
     "state": f"SELECT last_at, now(), NOT ({_PLAUSIBLE}) FROM purges",
@@ -44,7 +44,7 @@ _GUARD: Final[Mapping[str, LiteralString]] = {
 
 @dataclass(frozen=True, slots=True)
 class PurgeState:
-    """The time of the last purge, the database's time, and whether purges are refused."""
+    """State of the purge guard: time of the last purge, the database's time, and whether purges are refused."""
 
     last_at: datetime
     now: datetime
@@ -52,14 +52,14 @@ class PurgeState:
 
 
 class PostgresPurgeGuard(CoordinatorStore):
-    """Refuses purges when the database's clock has moved by more than a day since the last one, or back.
+    """Guard that refuses purges if the database's clock has moved by more than a day since the last purge, or back.
 
-    A wrong clock cannot be distinguished from a service that was stopped, so an operator has to confirm the clock.
+    A wrong clock cannot be distinguished from a service that was stopped, so an operator must confirm the clock.
     """
 
     _sql = _GUARD
     refuses = False
-    """Whether the last purge was refused."""
+    """True if the last purge was refused."""
 
     async def claim(self) -> bool:
         """Record a purge and return True, or refuse it."""
@@ -67,7 +67,7 @@ class PostgresPurgeGuard(CoordinatorStore):
             return await self.claim_on(link.connection)
 
     async def claim_on(self, connection: Connection) -> bool:
-        """Do as `claim` does, on an open connection."""
+        """Record a purge and return True, or refuse it, on an open connection."""
         claimed = await connection.execute(_GUARD["claim"])
         refused, self.refuses = self.refuses, claimed.rowcount == 0
         if self.refuses and not refused:
@@ -87,7 +87,7 @@ class PostgresPurgeGuard(CoordinatorStore):
         await self._run("confirm")
 
 
-_PRESENT = """
+_ORGS_WITH_ROWS = """
 WITH RECURSIVE present (org) AS (
     (SELECT org FROM {part} ORDER BY org LIMIT 1)
     UNION ALL
@@ -96,12 +96,12 @@ WITH RECURSIVE present (org) AS (
 )
 SELECT coalesce(string_agg(org, ','), '') FROM present
 """
-"""Organisations that have rows in a partition: one step of an index for each, whatever the number of rows."""
+"""Organisations with rows in a partition, by one index step per organisation instead of a scan of the rows."""
 _KEPT = """
 SELECT o.id, p.{days} FROM organisations o JOIN plans p ON p.code = o.plan WHERE o.id = ANY(%(orgs)s) AND p.{days} < %(age)s
 """
 _SHARDS = "SELECT result FROM run_command_on_shards(%(part)s::text::regclass, %(each)s) WHERE success AND result <> ''"
-"""A node that does not answer is left for the next time."""
+"""Nodes that do not answer are skipped until the next purge."""
 
 _ANCHORED = """
 UPDATE audit_chains AS c SET began = due.sequence, anchor = due.hash
@@ -124,18 +124,18 @@ SELECT c.relname FROM pg_class c LEFT JOIN pg_stat_user_tables s ON s.relid = c.
 WHERE c.oid = ANY(%s::text[]::regclass[]) AND (c.reltuples <= 0 OR s.n_mod_since_analyze > c.reltuples / 10)
 ORDER BY c.relname
 """
-"""Tables that were never analyzed, or of which a tenth has changed since: with many organisations in a table, most loads change less, and
-analyzing a million rows takes seconds."""
+"""Tables that were never analysed or have changed by a tenth since. Analysing a million rows takes seconds, and with many organisations most
+imports change less."""
 
 
 class PostgresMaintenance:
-    """Upkeep for the scheduler."""
+    """Maintenance by the scheduler."""
 
     def __init__(self, pool: Pool, guard: PostgresPurgeGuard | None = None) -> None:
         self._pool, self._guard = pool, guard or PostgresPurgeGuard(pool)
 
     async def partitions(self, today: date | None = None) -> None:
-        """Create the partitions of the coming days, and drop old ones unless purges are refused. `today` is the database's day."""
+        """Create the partitions of the next days, and drop expired ones unless purges are refused. `today` is the database's day."""
         async with self._pool.owner() as link:
             may_drop = today is not None or await self._guard.claim_on(link.connection)
             today = today or await server_day(link.connection)
@@ -144,7 +144,7 @@ class PostgresMaintenance:
                 await drop_days(link.connection, today)
 
     async def statistics(self) -> None:
-        """Analyze those tables that loads fill of which a tenth has changed."""
+        """Analyse the tables that runs fill, if a tenth of a table has changed."""
         async with self._pool.owner() as link:
             changed = await fetch(link.connection, _CHANGED, (list(_LOADED),))
             if changed:
@@ -152,11 +152,11 @@ class PostgresMaintenance:
                 await link.connection.execute(sql.SQL("ANALYZE (SKIP_LOCKED) {}").format(tables))
 
     async def purge_request_logs(self, today: date | None = None) -> int:
-        """Delete request logs that are older than each organisation's plan keeps them; return how many."""
+        """Delete request logs older than each organisation's plan keeps them; return their number."""
         return await self._purge("request_logs", "request_log_days", sql.SQL("true"), today)
 
     async def purge_answers(self) -> int:
-        """Delete answers that are older than they are kept for retries; return how many."""
+        """Delete responses older than they are kept for retries; return their number."""
         since = now() - retention.IDEMPOTENT_ANSWERS
 
         async def purge(link: PooledConnection) -> int:
@@ -166,61 +166,65 @@ class PostgresMaintenance:
         return sum(await self._pool.scatter_best_effort(purge))
 
     async def purge_inbound_messages(self) -> int:
-        """Delete inbound messages by age; return how many."""
+        """Delete inbound messages older than the retention; return their number."""
         async with self._pool.owner() as link:
             values = (now() - retention.INBOUND_MESSAGES,)
             cursor = await link.connection.execute("DELETE FROM inbound_messages WHERE received_at < %s", values)
             return cursor.rowcount
 
     async def purge_audit(self) -> int:
-        """Delete the beginnings of chains by age; the last hash of each stays as the anchor of the rest. Return how many entries."""
+        """Delete the oldest entries of each chain by age, keeping the last deleted hash as the anchor; return the number of entries."""
         moment = now()
         values = {"bound": id_at(moment - retention.AUDIT_ENTRIES)}
-        async with self._pool.owner() as link:  # each statement by itself: a chain's end is held for one of them alone
+        async with (
+            self._pool.owner() as link
+        ):  # separate transactions, so that chain heads are locked during one statement only
             await link.connection.execute("DELETE FROM audit_kept WHERE expires_at < %s", (moment,))
             await link.connection.execute(_ANCHORED, values)
             cursor = await link.connection.execute(_OLD_ENTRIES, values)
             return cursor.rowcount
 
     async def purge_deliveries(self, today: date | None = None) -> int:
-        """Delete ended webhook deliveries that are older than each organisation's plan keeps them; return how many.
+        """Delete completed webhook deliveries older than each organisation's plan keeps them; return their number.
 
-        Pending ones stay, and are dropped with their day.
+        Pending deliveries remain until their partition is dropped.
         """
         ended = sql.SQL("status IN ('succeeded', 'failed')")
         return await self._purge("webhook_deliveries", "delivery_days", ended, today)
 
     async def _purge(self, table: str, kept: LiteralString, rows: sql.SQL, today: date | None) -> int:
-        """Delete by partition and organisation, in batches; return how many rows."""
-        forgotten = 0
+        """Delete rows by partition and organisation, in batches; return their number."""
+        total = 0
         async with self._pool.owner() as link:
             today = today or await server_day(link.connection)
-            beyond = sql.SQL(_KEPT).format(days=sql.Identifier(kept))
+            shorter_plans = sql.SQL(_KEPT).format(days=sql.Identifier(kept))
             parts = await days_of(link.connection, table)
-            named = [(sql.Identifier(name), (today - day).days) for day, name in parts.items()]
-            for part, age in [*named, (default_of(table), PARTITIONED[table].kept)]:
-                orgs = await _present(link.connection, part) if age > 0 else []
-                for org, days in await fetch(link.connection, beyond, {"orgs": orgs, "age": age}) if orgs else ():
+            dated = [(sql.Identifier(name), (today - day).days) for day, name in parts.items()]
+            for part, age in [*dated, (default_of(table), PARTITIONED[table].kept)]:
+                orgs = await _orgs_with_rows(link.connection, part) if age > 0 else []
+                for org, days in (
+                    await fetch(link.connection, shorter_plans, {"orgs": orgs, "age": age}) if orgs else ()
+                ):
                     own = sql.SQL("org = {} AND ").format(sql.Literal(org)) + rows
                     older = PARTITIONED[table].before(today - timedelta(days=days))
-                    forgotten += await repeat(link.connection, deletion(part, own + sql.SQL(" AND ") + older), BATCH)
-        return forgotten
+                    total += await repeat(link.connection, deletion(part, own + sql.SQL(" AND ") + older), BATCH)
+        return total
 
 
-async def _present(connection: Connection, part: sql.Identifier) -> list[str]:
-    """Return the organisations that have rows in the partition; each node of a cluster reads its own shards."""
+async def _orgs_with_rows(connection: Connection, part: sql.Identifier) -> list[str]:
+    """Return the organisations with rows in the partition; each node of a cluster reads its own shards."""
     name = part.as_string(connection)
     if await is_distributed(connection, name):
-        given = {"part": name, "each": _PRESENT.format(part="%1$s")}
-        rows = await fetch(connection, _SHARDS, given)
+        params = {"part": name, "each": _ORGS_WITH_ROWS.format(part="%1$s")}
+        rows = await fetch(connection, _SHARDS, params)
     else:
-        rows = await fetch(connection, sql.SQL(_PRESENT).format(part=part))
-    return [org for (found,) in rows if found for org in found.split(",")]
+        rows = await fetch(connection, sql.SQL(_ORGS_WITH_ROWS).format(part=part))
+    return [org for (names,) in rows if names for org in names.split(",")]
 
 
 @dataclass(frozen=True, slots=True)
 class DueColumn:
-    """A column of due times, and the condition `implausible` of rows (`t`) that are due later than the service plans."""
+    """Column of due times, with the condition `implausible` on rows (`t`) that are due later than the service schedules."""
 
     name: str
     table: LiteralString
@@ -229,7 +233,7 @@ class DueColumn:
 
     @property
     def query(self) -> LiteralString:
-        """Return the query for the implausible rows of a node."""
+        """Query for the implausible rows of a node."""
         return "SELECT t.org, t.livemode, t.id FROM here." + self.table + " AS t WHERE " + self.implausible
 
 
@@ -242,7 +246,7 @@ def _pull(name: str, column: LiteralString, minutes: LiteralString) -> DueColumn
 _DUE_TIMES = (
     _pull("sources' pulls", "next_pull", "interval_minutes"),
     _pull("sources' stock pulls", "next_stock_pull", "stock_interval_minutes"),
-    # a new job is due at once, a failed one within minutes, and a waiting run when its source says
+    # a new job is due at once, a failed one within minutes, and a waiting run at the time that its source requests
     DueColumn(
         "jobs",
         "jobs",
@@ -258,7 +262,7 @@ _MAIL = "next_at > now() + interval '1 day'"
 
 
 class PostgresScheduleRepair:
-    """Finds and repairs implausible due times across tenants, for `joinery doctor`."""
+    """Repair of implausible due times across tenants, for `joinery doctor`."""
 
     def __init__(self, pool: Pool) -> None:
         self._pool = pool

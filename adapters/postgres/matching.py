@@ -1,4 +1,4 @@
-"""Matching in PostgreSQL: pairs, merges, the judge's settings, and the index of packed facts and of keys with the numbers that share them."""
+"""Matching in PostgreSQL: match pairs, merges, the judge's settings, and the match index of features and keys."""
 
 import asyncio
 from array import array
@@ -25,14 +25,14 @@ PAIRS = Table(
     MatchPair,
     "match_pairs",
     exceptions={"left": Column("left_variant"), "right": Column("right_variant")},
-    conflicts={"match_pairs_key": "There is a pair of these two already."},
+    conflicts={"match_pairs_key": "A match pair of these two variants already exists."},
 )
-MERGES = Table(Merge, "merges", conflicts={"merges_applied": "It is merged already."})
+MERGES = Table(Merge, "merges", conflicts={"merges_applied": "This is already merged."})
 JUDGE_SETTINGS = Table(
     JudgeSettings,
     "judge_settings",
     conflicts={
-        "judge_settings_pkey": "Somebody else set the judge at the same moment; read its settings and try again."
+        "judge_settings_pkey": "Another request changed the settings at the same time. Read them and try again."
     },
 )
 SQL = statements("matching", pair=PAIRS.columns(), merge=MERGES.columns(), most=str(LISTED))
@@ -42,8 +42,8 @@ _TYPES = (
 )  # fmt: skip
 _ITEMS = ("text", "int4", "text", "text", "int8", "bytea")
 _KEYS = ("text", "text", "int4", "bytea", "int4", "int4")
-_AT_ONCE = 1_000
-"""Rows that are read in one statement: decoding more of them would hold up the event loop."""
+_CHUNK = 1_000
+"""Rows per statement; decoding more at once would block the event loop."""
 _PRICES = ("currency", "price", "msrp", "map")
 _ENCODE = msgspec.msgpack.Encoder().encode
 _DECODE = msgspec.msgpack.Decoder(MatchFeatures).decode
@@ -55,12 +55,12 @@ def _ids(variants: Iterable[str]) -> dict[str, Any]:
 
 class _FilteredStore(TableStore[R]):
     async def _matching(self, statement: str, filter: PairFilter | MergeFilter, page_request: PageRequest) -> Page[R]:
-        given = {name: value for name, value in asdict(filter).items() if value is not None}
-        return await self._page(self._table.row_of, statement, page_request, names=given.keys(), **given)
+        values = {name: value for name, value in asdict(filter).items() if value is not None}
+        return await self._page(self._table.row_of, statement, page_request, names=values.keys(), **values)
 
 
 class PostgresPairStore(_FilteredStore[MatchPair], PairStore):
-    """The tenant's pairs."""
+    """Match pairs of the tenant."""
 
     _sql, _table = SQL, PAIRS
     open_of = every(PAIRS.row_of, values=_ids)
@@ -70,7 +70,7 @@ class PostgresPairStore(_FilteredStore[MatchPair], PairStore):
         return await self._matching("pairs", filter, page_request)
 
     async def add_all(self, rows: Sequence[MatchPair]) -> None:
-        """By COPY: a batch of matching has hundreds, each with a page of evidence."""
+        """Insert pairs by COPY; a batch has hundreds, each with several kilobytes of evidence."""
         if not rows:
             return
         await self._session.stage(SQL["staging_pairs"])
@@ -82,7 +82,7 @@ class PostgresPairStore(_FilteredStore[MatchPair], PairStore):
 
 
 class PostgresMergeStore(_FilteredStore[Merge], MergeStore):
-    """The tenant's merges."""
+    """Merges of the tenant."""
 
     _sql, _table = SQL, MERGES
     applied = every(MERGES.row_of, values=_ids)
@@ -92,7 +92,7 @@ class PostgresMergeStore(_FilteredStore[Merge], MergeStore):
 
 
 class PostgresMatchIndex(TenantStore, MatchIndexStore):
-    """MatchIndexStore."""
+    """Match index and match queue of the tenant."""
 
     _sql = SQL
     stale = every(Queued)
@@ -124,34 +124,34 @@ class PostgresMatchIndex(TenantStore, MatchIndexStore):
         return await asyncio.to_thread(_by_key, await self._in_parts("listed", "keys", keys))
 
     async def _in_parts(self, statement: str, name: str, values: Sequence[str]) -> list[Fetched]:
-        parts = (values[at : at + _AT_ONCE] for at in range(0, len(values), _AT_ONCE))
+        parts = (values[at : at + _CHUNK] for at in range(0, len(values), _CHUNK))
         return [row for part in parts for row in await self._rows(statement, **{name: texts(part)})]
 
     async def index(self, items: Sequence[Item], changes: Mapping[tuple[str, str], KeyChange]) -> None:
         await self._session.stage(SQL["staging"])
-        made, keys = await asyncio.to_thread(lambda: ([_row(item) for item in items], _key_rows(changes)))
-        await self.fill("match_items", made, _ITEMS)
+        item_rows, keys = await asyncio.to_thread(lambda: ([_row(item) for item in items], _key_rows(changes)))
+        await self.fill("match_items", item_rows, _ITEMS)
         await self._run("save_items")
         await self._drop({place: change for place, change in changes.items() if change.removed})
         await self.fill("match_keys", keys, _KEYS)
         await self._run("save_keys")
 
     async def _drop(self, changes: Mapping[tuple[str, str], KeyChange]) -> None:
-        """Take numbers out of the lists of keys that have one."""
+        """Remove item numbers from the keys that list their items."""
         if not changes:
             return
-        found = await self.listed(sorted({key for key, _ in changes}))
+        stored = await self.listed(sorted({key for key, _ in changes}))
         rows = []
         for (key, source), change in changes.items():
-            kept = found.get(key, {}).get(source)
-            if kept is not None and kept.numbers is not None:
-                gone = set(change.removed)
-                left = array("i", (number for number in kept.numbers if number not in gone))
-                rows.append({"key": key, "source": source, "numbers": left.tobytes().hex()})
+            entry = stored.get(key, {}).get(source)
+            if entry is not None and entry.numbers is not None:
+                removed = set(change.removed)
+                remaining = array("i", (number for number in entry.numbers if number not in removed))
+                rows.append({"key": key, "source": source, "numbers": remaining.tobytes().hex()})
         await self._run("drop_numbers", rows=jsonb(rows))
 
     async def matched(self, variants: Sequence[Queued]) -> None:
-        rows = [{"variant": one.variant, "stamp": one.stamp} for one in variants]
+        rows = [{"variant": queued.variant, "stamp": queued.stamp} for queued in variants]
         await self._run("matched", rows=jsonb(rows))
 
     async def requeue_all(self) -> int:
@@ -159,10 +159,10 @@ class PostgresMatchIndex(TenantStore, MatchIndexStore):
         return await self._run("requeue_all")
 
     async def model(self) -> MatchModel | None:
-        made = await self._first(
+        model = await self._first(
             lambda items, weights, at: MatchModel(items, msgspec.convert(weights, Weights), at), "model"
         )
-        return made if made is not None and made.weights.fits else None
+        return model if model is not None and model.weights.fits else None
 
     async def keep_model(self, model: MatchModel) -> None:
         weights = jsonb(msgspec.to_builtins(model.weights))
@@ -170,7 +170,7 @@ class PostgresMatchIndex(TenantStore, MatchIndexStore):
 
 
 class PostgresMatchBacklog(CoordinatorStore):
-    """MatchBacklog."""
+    """Backlog of the match queue, over all tenants."""
 
     _sql = SQL
 
@@ -180,12 +180,14 @@ class PostgresMatchBacklog(CoordinatorStore):
 
 
 def _stored(rows: Iterable[Fetched], offers: Iterable[Fetched]) -> list[StoredVariant]:
-    offered: dict[str, list[tuple[str, dict[str, Any]]]] = defaultdict(list)
+    offers_by_variant: dict[str, list[tuple[str, dict[str, Any]]]] = defaultdict(list)
     for variant, id, *data in offers:
-        offered[variant].append((id, dict(zip(_PRICES, data, strict=True))))
+        offers_by_variant[variant].append((id, dict(zip(_PRICES, data, strict=True))))
     return [
-        StoredVariant(id, product, source, plain(of_product), plain(of_variant), *going_price(offered.get(id, ())))
-        for id, product, source, of_product, of_variant in rows
+        StoredVariant(
+            id, product, source, plain(product_data), plain(variant_data), *going_price(offers_by_variant.get(id, ()))
+        )
+        for id, product, source, product_data, variant_data in rows
     ]
 
 
@@ -199,7 +201,7 @@ def _row(item: Item) -> Fetched:
 
 
 def _key_rows(changes: Mapping[tuple[str, str], KeyChange]) -> list[Fetched]:
-    """Rows of new_match_keys, in the order in which they are locked."""
+    """Return the rows of new_match_keys in the order in which keys are locked."""
     return [
         (
             key,
@@ -214,8 +216,8 @@ def _key_rows(changes: Mapping[tuple[str, str], KeyChange]) -> list[Fetched]:
 
 
 def _by_key(rows: Iterable[Fetched]) -> Mapping[str, Mapping[str, Listed]]:
-    found: dict[str, dict[str, Listed]] = {}
+    by_key: dict[str, dict[str, Listed]] = {}
     for key, source, items, numbers, codes, stems in rows:
         listed = Listed(items, None if numbers is None else array("i", numbers), codes, stems)
-        found.setdefault(key, {})[source] = listed
-    return found
+        by_key.setdefault(key, {})[source] = listed
+    return by_key

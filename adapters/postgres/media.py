@@ -1,4 +1,4 @@
-"""Images in PostgreSQL: set by set, and documents made anew under their products' locks."""
+"""Stored images in PostgreSQL, and their insertion into product documents under the products' locks."""
 
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime, timedelta
@@ -30,7 +30,7 @@ _MEDIA = msgspec.json.Decoder(_Data)
 
 
 class PostgresMediaStore(TenantStore, MediaStore):
-    """MediaStore."""
+    """Media store of the tenant."""
 
     _sql = SQL
     image = first(_IMAGES.row_of)
@@ -49,51 +49,54 @@ class PostgresMediaStore(TenantStore, MediaStore):
     async def named(self, source: str, since: datetime, before: str | None, limit: int) -> Sequence[NamedMedia]:
         values = {"source": source, "since": since, "before": before, "limit": limit}
         page = await self._rows("changed_products", **values)
-        found = {product: _items(data) for product, data in page}
-        for product, data in await self._rows("data_of_variants", ids=texts(found)):
-            found[product] += _items(data)
-        return [NamedMedia(product, tuple(items)) for product, items in found.items()]
+        media = {product: _items(data) for product, data in page}
+        for product, data in await self._rows("data_of_variants", ids=texts(media)):
+            media[product] += _items(data)
+        return [NamedMedia(product, tuple(items)) for product, items in media.items()]
 
     async def register(
         self, uses: Mapping[str, Collection[str]], addresses: Sequence[Address], stale: datetime
     ) -> Sequence[str]:
-        pairs = jsonb([{"product": product, "address": one} for product, own in uses.items() for one in own])
+        pairs = jsonb([{"product": product, "address": used} for product, own in uses.items() for used in own])
         if addresses:
-            rows = jsonb([{"address": one.address, "url": one.url, "host": one.host} for one in addresses])
+            rows = jsonb([{"address": row.address, "url": row.url, "host": row.host} for row in addresses])
             await self._run("add_addresses", rows=rows, run=addresses[0].run, stale=stale)
-        there = await self._rows("found_of", addresses=texts(one.address for one in addresses))
+        with_image = await self._rows("found_of", addresses=texts(row.address for row in addresses))
         dropped = await self._rows("drop_uses", products=texts(uses), uses=pairs)
-        await self._run("add_uses", uses=pairs, found=texts(address for (address,) in there))
-        return await self._forget({address for (address,) in dropped})
+        await self._run("add_uses", uses=pairs, found=texts(address for (address,) in with_image))
+        return await self._drop_unused_addresses({address for (address,) in dropped})
 
-    async def _forget(self, addresses: Collection[str]) -> Sequence[str]:
-        """Those of the addresses that no product uses; each lock is a statement of its own, so that what follows sees all."""
+    async def _drop_unused_addresses(self, addresses: Collection[str]) -> Sequence[str]:
+        """Delete the addresses that no product uses; return the object keys of images that are then unused.
+
+        Each lock is a separate statement, so that the next statement sees everything committed before it.
+        """
         if not addresses:
             return ()
-        these = texts(sorted(addresses))
-        await self._rows("lock_addresses", addresses=these)
-        led = await self._rows("drop_addresses", addresses=these)
-        return await self._unneeded({image for (image,) in led if image is not None})
+        sorted_addresses = texts(sorted(addresses))
+        await self._rows("lock_addresses", addresses=sorted_addresses)
+        dropped = await self._rows("drop_addresses", addresses=sorted_addresses)
+        return await self._drop_unused_images({image for (image,) in dropped if image is not None})
 
-    async def _unneeded(self, images: Collection[str]) -> Sequence[str]:
-        """Those of the images that no address leads to are forgotten; the keys of their objects."""
+    async def _drop_unused_images(self, images: Collection[str]) -> Sequence[str]:
+        """Delete the images that no address refers to; return the keys of their objects."""
         if not images:
             return ()
-        these = texts(sorted(images))
-        await self._rows("lock_images", images=these)
-        dropped = await self._rows("drop_images", images=these)
-        return [key for own, renditions in dropped for key in (own, *(one["key"] for one in renditions))]
+        ids = texts(sorted(images))
+        await self._rows("lock_images", images=ids)
+        dropped = await self._rows("drop_images", images=ids)
+        return [key for own, renditions in dropped for key in (own, *(rendition["key"] for rendition in renditions))]
 
     async def found(self, address: Address, image: str) -> Sequence[str]:
-        known = await self._rows("knows", address=address.address)
-        if not known:
-            return await self._unneeded({image})
-        before = known[0][0]
+        stored = await self._rows("knows", address=address.address)
+        if not stored:
+            return await self._drop_unused_images({image})
+        before = stored[0][0]
         values = {"etag": address.etag, "last_modified": address.last_modified}
         await self._run("found", address=address.address, image=image, **values)
         if before != image:
             await self._run("outdate", address=address.address)
-        return await self._unneeded({before} - {None, image})
+        return await self._drop_unused_images({before} - {None, image})
 
     async def knows(self, address: str) -> bool:
         return bool(await self._rows("knows", address=address))
@@ -110,17 +113,17 @@ class PostgresMediaStore(TenantStore, MediaStore):
         stale = [product for (product,) in await self._rows("stale", limit=limit)]
         if not stale:
             return 0
-        held: dict[str, str] = dict(await self._rows("lock_products", ids=texts(stale)))
-        others = await self._rows("lock_products", ids=texts(set(held.values()).difference(held)))
-        locked = {*held, *(product for product, _ in others)}
-        held = {product: shown for product, shown in held.items() if shown in locked}
-        images = await images_of(session, held.values())
-        for product, body in await self._rows("bodies", ids=texts(held.values())):
-            made = self._rendering.with_images(body, images.get(product, {}))
-            if made != body:
-                await self._run("replace_body", product=product, body=made, etag=etag_of(made))
-        await self._run("shown", ids=texts(held))
-        return len(held)
+        survivors: dict[str, str] = dict(await self._rows("lock_products", ids=texts(stale)))
+        others = await self._rows("lock_products", ids=texts(set(survivors.values()).difference(survivors)))
+        locked = {*survivors, *(product for product, _ in others)}
+        survivors = {product: survivor for product, survivor in survivors.items() if survivor in locked}
+        images = await images_of(session, survivors.values())
+        for product, body in await self._rows("bodies", ids=texts(survivors.values())):
+            updated = self._rendering.with_images(body, images.get(product, {}))
+            if updated != body:
+                await self._run("replace_body", product=product, body=updated, etag=etag_of(updated))
+        await self._run("shown", ids=texts(survivors))
+        return len(survivors)
 
     async def unshown(self) -> bool:
         return bool(await self._rows("stale", limit=1))

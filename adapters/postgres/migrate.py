@@ -1,4 +1,4 @@
-"""Schema migrations: those of this release, those that a database has, applying the difference, and the check of running processes."""
+"""Schema migrations: their application, and the check of the schema's compatibility by running processes."""
 
 import asyncio
 import logging
@@ -20,9 +20,9 @@ from domain.kernel.errors import SchemaMismatch
 
 LOG = logging.getLogger("joinery.schema")
 _LOCK = 7_215_908_431
-_ONE_BY_ONE = "SET LOCAL citus.multi_shard_modify_mode = 'sequential'"
-"""A cluster changes its tables' parts one after the other: side by side, one transaction could not change several tables that
-refer to each other. A plain PostgreSQL knows no such setting, and takes it for nobody's."""
+_SEQUENTIAL = "SET LOCAL citus.multi_shard_modify_mode = 'sequential'"
+"""A cluster must change shards sequentially, because parallel changes prevent a transaction from changing several tables that refer to
+each other. A plain PostgreSQL ignores the setting."""
 _LOCK_TIMEOUT = "SET LOCAL lock_timeout = '2s'"
 """Statements that queue behind a waiting DDL statement wait as long as it does, so each attempt is short."""
 ATTEMPTS = 15
@@ -33,7 +33,7 @@ OLDEST = 40
 """Releases before this schema number do not check compatibility and work on no later schema."""
 _BASELINE = "0044_baseline"
 _REPLACED = "0044_first_party"
-"""The last of the migrations that the baseline replaces: a database that has it has the baseline's schema."""
+"""Last of the migrations that the baseline replaces; a database with it has the baseline's schema."""
 _TABLE = f"""
 CREATE TABLE IF NOT EXISTS schema_migrations (
     name text PRIMARY KEY, applied_at timestamptz DEFAULT now(), oldest_compatible integer NOT NULL DEFAULT {OLDEST}
@@ -42,7 +42,7 @@ CREATE TABLE IF NOT EXISTS schema_migrations (
 _RECORDED = f"""
 SELECT name, coalesce((to_jsonb(m) ->> 'oldest_compatible')::integer, {OLDEST}) FROM schema_migrations AS m
 """
-"""Also of a schema that is too old to record what it is compatible with."""
+"""Query that also works on schemas without the column oldest_compatible."""
 _OLDEST = re.compile(r"^-- oldest-compatible: (\d{4})$", re.MULTILINE)
 _NO_TRANSACTION = re.compile(r"^-- transaction: none$", re.MULTILINE)
 
@@ -50,47 +50,47 @@ T = TypeVar("T")
 
 
 class MigrationError(Exception):
-    """The database cannot be migrated; the message says what to do."""
+    """Failure to migrate the database; the message says what to do."""
 
 
 @dataclass(frozen=True, slots=True)
 class Compatibility:
-    """The schema of a database: its migrations, and the oldest schema number that a release must know to work on it."""
+    """Compatibility of a database's schema: its migrations, and the minimum schema number of a release that works on it."""
 
     names: Sequence[str]
     oldest: int
 
     @classmethod
     def recorded(cls, names: Iterable[str], oldest: int) -> "Compatibility":
-        """Read the names of `schema_migrations`, of which the baseline stands for all that it replaces."""
+        """Create from the names in `schema_migrations`; the baseline replaces its predecessors."""
         found = set(names)
         if _REPLACED in found:
             found = {name for name in found if name > _REPLACED} | {_BASELINE}
         return cls(sorted(found), oldest)
 
     def fault(self) -> str | None:
-        """Return why this release cannot work on the schema, with the remedy; None when it can.
+        """Return why this release cannot work on the schema, with the remedy, or None.
 
         A later schema is compatible until a migration contracts it (docs/operations.md#upgrades).
         """
         missing = [name for name, _ in available() if name not in self.names]
         if missing and not self.refusal():
-            return f"Migrations are pending ({len(missing)}, starting with {missing[0]}); run `joinery migrate`."
+            return f"Migrations are pending ({len(missing)}, starting with {missing[0]}). Run `joinery migrate`."
         return self.refusal()
 
     def refusal(self) -> str | None:
-        """Return why this release cannot migrate the schema: it is too old, or a later release has contracted it too far."""
+        """Return why this release cannot migrate the schema, or None: the schema is too old, or a later release has contracted it."""
         if self.names and _BASELINE not in self.names:
             return (
-                f"The database's schema ({max(self.names)}) is older than this release can migrate; "
-                f"run `joinery migrate` of release 0.1, whose last migration is {_REPLACED}, first."
+                f"The database's schema ({max(self.names)}) is older than this release can migrate. "
+                f"First run `joinery migrate` of release 0.1, whose last migration is {_REPLACED}."
             )
         last, _ = available()[-1]
         if self.oldest <= number_of(last):
             return None
         return (
             f"The database's schema ({max(self.names)}) requires a release that includes migration {self.oldest:04}, "
-            f"but the last migration of this release is {last}; use a newer release."
+            f"but the last migration of this release is {last}. Use a newer release."
         )
 
     def unknown(self) -> list[str]:
@@ -104,23 +104,23 @@ def number_of(name: str) -> int:
 
 
 def oldest_compatible(name: str, script: str) -> int:
-    """Return the lowest schema number that a release must know to work after the migration.
+    """Return the minimum schema number of a release that works after the migration.
 
-    A migration that only expands the schema declares nothing. One that contracts it says `-- oldest-compatible: NNNN`.
+    A migration that only expands the schema declares nothing; one that contracts it contains `-- oldest-compatible: NNNN`.
     """
     found = _OLDEST.search(script)
     return int(found[1]) if found else min(OLDEST, number_of(name))
 
 
 def available() -> list[tuple[str, str]]:
-    """(name, SQL) of every migration, in order."""
+    """Return name and SQL of all migrations, in order."""
     folder = files(__package__).joinpath("migrations")
     names = sorted(entry.name for entry in folder.iterdir() if entry.name.endswith(".sql"))
     return [(name.removesuffix(".sql"), folder.joinpath(name).read_text("utf-8")) for name in names]
 
 
 async def read_compatibility(conninfo: str) -> Compatibility:
-    """Read the database's schema, as its owner sees it."""
+    """Read the compatibility of the database's schema, as its owner."""
     with translated():
         async with await connect(conninfo, "joinery migrate") as connection:
             if await fetch_value(connection, "SELECT to_regclass('schema_migrations')") is None:
@@ -135,12 +135,12 @@ async def list_pending(conninfo: str) -> list[str]:
 
 
 async def migrate(conninfo: str) -> list[str]:
-    """Apply the pending migrations, each in its own transaction, and create the coming days' partitions.
+    """Apply the pending migrations, each in its own transaction, and create the partitions of the next days.
 
-    Migrations stay applied when a later one fails. On the schema of a later, compatible release nothing is applied.
+    Migrations stay applied if a later one fails. On the schema of a later, compatible release nothing is applied.
 
     Returns:
-        The names applied.
+        The names of the applied migrations.
 
     Raises:
         MigrationError: The login does not own the tables, a privilege is missing, a table stayed locked, or the schema requires a newer release.
@@ -154,9 +154,9 @@ async def migrate(conninfo: str) -> list[str]:
                     f"{owner}: set JOINERY_MIGRATE_DATABASE_URL."
                 )
             if grants := await missing_grants(connection):
-                listed = "\n  ".join(f"{one};" for one in grants)
-                lacking = f"The login {connection.info.user} lacks privileges. Have a superuser of the server run:"
-                raise MigrationError(f"{lacking}\n  {listed}")
+                statements = "\n  ".join(f"{grant};" for grant in grants)
+                reason = f"The login {connection.info.user} lacks privileges. Have a superuser of the server run:"
+                raise MigrationError(f"{reason}\n  {statements}")
             try:
                 return await _migrate(connection)
             except errors.ActiveSqlTransaction as error:
@@ -168,26 +168,26 @@ async def migrate(conninfo: str) -> list[str]:
 
 
 async def apply(connection: Connection, up_to: str | None = None) -> list[str]:
-    """Apply what is missing, up to a migration if one is named, in the connection's transaction. Raises MigrationError."""
+    """Apply the pending migrations, up to the named one, in the connection's transaction. Raises MigrationError."""
     await connection.execute("SELECT pg_advisory_xact_lock(%s)", (_LOCK,))
     missing = await _prepare(connection, up_to)
     for name, script in missing:  # a database without other sessions, where all migrations share one transaction
-        alone = script.replace(" CONCURRENTLY", "") if _NO_TRANSACTION.search(script) else script
-        await _apply_one(connection, name, alone)
+        transactional = script.replace(" CONCURRENTLY", "") if _NO_TRANSACTION.search(script) else script
+        await _apply_one(connection, name, transactional)
     return [name for name, _ in missing]
 
 
 async def _migrate(connection: Connection) -> list[str]:
     await connection.execute("SELECT pg_advisory_lock(%s)", (_LOCK,))
     try:
-        missing = await _patiently("preparing", connection, _prepare)
+        missing = await _run_with_retries("preparing", connection, _prepare)
         for name, script in missing:
             if _NO_TRANSACTION.search(script):
                 await _apply_outside_transaction(connection, name, script)
             else:
-                await _patiently(name, connection, partial(_apply_one, name=name, script=script))
-        if not (await _read_compatibility(connection)).unknown():  # rights are the newest release's
-            await _patiently("granting rights", connection, grant)
+                await _run_with_retries(name, connection, partial(_apply_one, name=name, script=script))
+        if not (await _read_compatibility(connection)).unknown():  # the newest release determines privileges
+            await _run_with_retries("granting privileges", connection, grant)
         await make_days(connection, await server_day(connection))
     finally:
         if not connection.closed:
@@ -209,7 +209,7 @@ async def _apply_one(connection: Connection, name: str, script: str) -> None:
 
 
 async def _apply_outside_transaction(connection: Connection, name: str, script: str) -> None:
-    """Run a migration that PostgreSQL refuses inside a transaction, such as CREATE INDEX CONCURRENTLY.
+    """Apply a migration that PostgreSQL refuses inside a transaction, such as CREATE INDEX CONCURRENTLY.
 
     Each statement ends with a semicolon at the end of a line. A repeated attempt starts again with the first statement.
     """
@@ -227,12 +227,12 @@ async def _record(connection: Connection, name: str, script: str) -> None:
     )
 
 
-async def _patiently(name: str, connection: Connection, step: Callable[[Connection], Awaitable[T]]) -> T:
+async def _run_with_retries(name: str, connection: Connection, step: Callable[[Connection], Awaitable[T]]) -> T:
     """Run a step in a transaction with short lock waits, and retry while other sessions hold the locks. Raises MigrationError."""
 
     async def attempt() -> T:
         async with connection.transaction():
-            await connection.execute(_ONE_BY_ONE)
+            await connection.execute(_SEQUENTIAL)
             await connection.execute(_LOCK_TIMEOUT)
             return await step(connection)
 
@@ -267,12 +267,12 @@ _NOT_MIGRATED = (
     errors.InsufficientPrivilege,
     errors.InvalidParameterValue,
 )
-"""Errors of a database that no release with this check has migrated: a role, table, column or privilege is missing."""
+"""Errors of a database that has not been migrated: a role, table, column or privilege is missing."""
 _STATEMENT = "SELECT array_agg(name ORDER BY name), max(oldest_compatible) FROM schema_migrations"
 
 
 class PostgresSchemaCheck:
-    """SchemaCheck."""
+    """Check of the schema's compatibility."""
 
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
@@ -281,13 +281,13 @@ class PostgresSchemaCheck:
         self.fault: str | None = None
 
     async def check(self) -> str | None:
-        """Check now; concurrent callers share one check. Raises Unavailable while the database does not answer."""
+        """Check the schema; concurrent callers share one check. Raises Unavailable if the database does not answer."""
         if self._checking is None or self._checking.done():
             self._checking = asyncio.create_task(self._check(), name="schema check")
         return await asyncio.shield(self._checking)
 
     async def require(self) -> None:
-        """Raise Unavailable unless the schema is compatible, as of at most MAX_AGE ago."""
+        """Raise SchemaMismatch unless a check of the last MAX_AGE seconds found the schema compatible."""
         is_fresh = asyncio.get_running_loop().time() - self._checked_at < MAX_AGE
         if (self.fault if is_fresh else await self.check()) is not None:
             raise SchemaMismatch
@@ -304,7 +304,7 @@ class PostgresSchemaCheck:
                 LOG.debug("the schema could not be read: %s", error)
             if until_fault and self.fault:
                 return
-            # The result is unknown until the first check succeeds, so checks are more frequent until then.
+            # Until the first check succeeds the result is unknown, so checks are more frequent.
             await asyncio.sleep(EVERY if self._checked_at > float("-inf") else MAX_AGE)
 
     async def _check(self) -> str | None:
@@ -314,9 +314,9 @@ class PostgresSchemaCheck:
             fault = Compatibility.recorded(names or [], oldest or 0).fault()
         except _NOT_MIGRATED as error:
             LOG.debug("schema_migrations cannot be read: %s", error)
-            fault = "The database has not been migrated to this release's schema; run `joinery migrate`."
+            fault = "The database has not been migrated to this release's schema. Run `joinery migrate`."
             if OPERATOR in (error.diag.message_primary or ""):
-                fault = f"The login cannot SET ROLE {OPERATOR}; see docs/operations.md#rights-in-the-database."
+                fault = f"The login cannot SET ROLE {OPERATOR}. See docs/operations.md#rights-in-the-database."
         if fault != self.fault:
             LOG.log(logging.ERROR if fault else logging.INFO, "%s", fault or "the schema fits this release")
         self.fault, self._checked_at = fault, asyncio.get_running_loop().time()

@@ -1,4 +1,4 @@
-"""OAuth in PostgreSQL: apps and grants on every node, changed in their organisation's transactions; sign-ins with the coordinator."""
+"""OAuth in PostgreSQL: apps and grants on every node, codes and tokens on the coordinator."""
 
 from collections.abc import Collection, Mapping
 from datetime import datetime
@@ -19,12 +19,12 @@ _APPS, _GRANTS, _TOKENS, _FAMILIES = Record(App), Record(Grant), Record(Token), 
 _CODES, _DEVICES = Record(Code, exceptions=_CONSENT), Record(Device, exceptions=_CONSENT)
 
 
-def _held(*row: Any) -> HeldToken:
+def _held_token(*row: Any) -> HeldToken:
     return HeldToken(_TOKENS.row_of(*row), Family(*row[10:19]), row[19])
 
 
 class PostgresAppStore(SharedStore, AppStore):
-    """AppStore."""
+    """Apps and grants of the organisation."""
 
     _sql = SQL
     add = run("add_app", values=_APPS.values)
@@ -38,14 +38,14 @@ class PostgresAppStore(SharedStore, AppStore):
 
 
 class PostgresTokenStore(CoordinatorStore, TokenStore):
-    """TokenStore, and the proofs of its access tokens."""
+    """Codes, tokens and device requests, and the verification of access tokens."""
 
     _sql = SQL
     app = first(_APPS.row_of)
     app_of = first(_APPS.row_of)
     add_code = run(values=_CODES.values)
     code = first(_CODES.row_of)
-    token = first(_held)
+    token = first(_held_token)
     end = done("end_family")
     end_token = run()
     add_device = done(values=_DEVICES.values)
@@ -87,14 +87,14 @@ class PostgresTokenStore(CoordinatorStore, TokenStore):
         return {row[0]: _proof(*row) for row in await self._rows("proofs", digests=list(digests))}
 
     async def _issue(
-        self, family: Family, tokens: Collection[Token], used_up: str | None = None, /, **values: Any
+        self, family: Family, tokens: Collection[Token], consume: str | None = None, /, **values: Any
     ) -> bool:
-        """Issue tokens in exchange for what the statement `used_up` uses up, if anything; return whether that was there."""
+        """Issue a family of tokens; if `consume` names a statement, only if it consumes one row. Return whether tokens were issued."""
         async with self._transaction() as link:
-            if used_up and await link.run(SQL[used_up], values) != 1:
+            if consume and await link.run(SQL[consume], values) != 1:
                 return False
-            of_family = {"organisation": family.org, "grant_id": family.grant}
-            await link.run(SQL["add_family"], _FAMILIES.values(family) | of_family)
+            columns = {"organisation": family.org, "grant_id": family.grant}
+            await link.run(SQL["add_family"], _FAMILIES.values(family) | columns)
             await _add_tokens(link, tokens)
         return True
 
@@ -106,14 +106,14 @@ async def _add_tokens(link: PooledConnection, tokens: Collection[Token]) -> None
 
 def _proof(*row: Any) -> tuple[Credential, Principal]:
     _, scopes, audience, expires_at, revoked_at, app, user, role, *organisation = row
-    found = organisation_of(*organisation)
+    owner = organisation_of(*organisation)
     principal = Principal(
-        tenant=Tenant(found.id, True),
+        tenant=Tenant(owner.id, True),
         actor=Actor("app", app, user),
         via="oauth",
         role=role,
         scopes=frozenset(scopes),
-        organisation=found,
+        organisation=owner,
         person=user is not None,
         mode_fixed=False,
         audience=audience,

@@ -1,4 +1,4 @@
-"""Organisations, members, keys, single sign-on and plans in PostgreSQL: on every node, written with the owner's rights."""
+"""Organisations, members, API keys, single sign-on and plans in PostgreSQL: reference tables, written with the owner's privileges."""
 
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
@@ -32,14 +32,14 @@ def _user_of(member: Member) -> str:
 
 
 def plan_of(*row: Any) -> Plan:
-    """Return a plan from the columns code to request_log_days."""
+    """Build a plan from its columns, code to request_log_days."""
     code, name, tier, currency, monthly, features, meters, *days = row
-    read = {meter: Meter(**numbers) for meter, numbers in meters.items()}
-    return Plan(code, name, tier, currency, monthly, frozenset(features), read, *days)
+    quotas = {meter: Meter(**numbers) for meter, numbers in meters.items()}
+    return Plan(code, name, tier, currency, monthly, frozenset(features), quotas, *days)
 
 
 def organisation_of(*row: Any) -> Organisation:
-    """Return an organisation from its columns followed by its plan's."""
+    """Build an organisation from its columns followed by those of its plan."""
     id_, name, kind, api_version, live, test, created_at, *plan = row
     return Organisation(id_, name, kind, plan_of(*plan), api_version, (live, test), created_at)
 
@@ -66,7 +66,7 @@ def _invited(*row: Any) -> Invited:
 
 
 class PostgresOrgStore(SharedStore, OrgStore):
-    """The tenant's own organisation."""
+    """Organisation of the tenant, with its members and invitations."""
 
     _sql = SQL
     members = paged(Member, key=_user_of)
@@ -99,7 +99,7 @@ class PostgresOrgStore(SharedStore, OrgStore):
 
 
 class PostgresKeyStore(SharedStore, KeyStore):
-    """The organisation's API keys."""
+    """API keys of the organisation."""
 
     _sql = SQL
     add = run("add_key", values=_KEYS.values)
@@ -119,7 +119,7 @@ class PostgresKeyStore(SharedStore, KeyStore):
 
 
 class PostgresSsoStore(SharedStore, SsoStore):
-    """SsoStore."""
+    """Single sign-on settings of the organisation."""
 
     _sql = SQL
     connection = first(Connection)
@@ -142,7 +142,7 @@ class PostgresSsoStore(SharedStore, SsoStore):
 
 
 class PostgresMemberships(ReplicatedStore, Memberships):
-    """Across tenants: a person belongs to many."""
+    """Memberships of users across organisations."""
 
     _sql = SQL
     of_user = paged(organisation_of)
@@ -154,7 +154,7 @@ class PostgresMemberships(ReplicatedStore, Memberships):
 
 
 class PostgresCredentials(ReplicatedStore):
-    """Across tenants: what a presented credential proves."""
+    """Verification of credentials across organisations."""
 
     _sql = SQL
 
@@ -163,7 +163,7 @@ class PostgresCredentials(ReplicatedStore):
         return {proof[0].digest: proof for proof in proofs}
 
     async def pin_version(self, org: str, version: str) -> str:
-        """While a node is out of reach nothing that lies on all of them can be changed: a later request pins it."""
+        """Pin the organisation's API version and return the pinned one; while a node is unreachable, a later request pins it."""
         try:
             async with self._owning() as link:
                 rows = await link.rows(SQL["pin"], {"org": org, "version": version})
@@ -173,7 +173,7 @@ class PostgresCredentials(ReplicatedStore):
 
 
 class PostgresSsoDirectory(ReplicatedStore, SsoDirectory):
-    """SsoDirectory."""
+    """Single sign-on connections and domains of all organisations."""
 
     _sql = SQL
     of_domain = first(Connection)
@@ -181,7 +181,7 @@ class PostgresSsoDirectory(ReplicatedStore, SsoDirectory):
 
 
 class PostgresOrgRegistry(ReplicatedStore, OrgRegistry):
-    """Across tenants: for operators."""
+    """Organisations and plans, for operators."""
 
     _sql = SQL
     named = every(organisation_of)
@@ -202,6 +202,6 @@ class PostgresOrgRegistry(ReplicatedStore, OrgRegistry):
         await self._run_as_owner("change_plan", {"id": id, "plan": plan.code})
 
     async def _run_as_owner(self, statement: str, values: Mapping[str, Any]) -> None:
-        """Run a statement that the processes' role may not; on a cluster it can deadlock with the move of a tenant."""
+        """Execute a statement as the tables' owner; retry it if it deadlocks with the move of a tenant in a cluster."""
         async with self._pool.owner() as link:
             await retry(lambda: link.run(SQL[statement], values), ATTEMPTS, PAUSE, (DeadlockDetected,))

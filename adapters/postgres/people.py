@@ -1,4 +1,4 @@
-"""People with their sessions, links, factors and mail in PostgreSQL: at the coordinator. What is used once is used by one update."""
+"""Users, sessions, one-time links, factors and outgoing mail in PostgreSQL, on the coordinator; one update consumes a one-time value."""
 
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
@@ -57,7 +57,7 @@ def _signed_in(*row: Any) -> SignedIn:
 
 
 class PostgresPeople(CoordinatorStore, People):
-    """People."""
+    """Users and their security events."""
 
     _sql = SQL
     get = first(User, "user")
@@ -83,7 +83,7 @@ class PostgresPeople(CoordinatorStore, People):
 
 
 class PostgresSessions(CoordinatorStore, Sessions):
-    """Sessions."""
+    """Sessions of users."""
 
     _sql = SQL
     add = run("add_session", values=_values)
@@ -93,25 +93,25 @@ class PostgresSessions(CoordinatorStore, Sessions):
     revoke = run("revoke_sessions")
 
     async def find(self, digest: bytes) -> SignedIn | None:
-        found = await self._found([digest])
-        return found[0] if found else None
+        sessions = await self._find_all([digest])
+        return sessions[0] if sessions else None
 
     async def proofs(self, digests: Collection[bytes]) -> Mapping[bytes, tuple[Credential, Principal]]:
         return {
-            one.session.digest: (one.session, one.principal)
-            for one in await self._found(digests)
-            if one.principal is not None and one.session.kind is SessionKind.TOKEN
+            signed_in.session.digest: (signed_in.session, signed_in.principal)
+            for signed_in in await self._find_all(digests)
+            if signed_in.principal is not None and signed_in.session.kind is SessionKind.TOKEN
         }
 
     async def forget(self, before: datetime) -> int:
         return await self._run("forget_sessions", before=before) + await self._run("forget_links", before=before)
 
-    async def _found(self, digests: Collection[bytes]) -> list[SignedIn]:
+    async def _find_all(self, digests: Collection[bytes]) -> list[SignedIn]:
         return await self._every(_signed_in, "found", digests=list(digests), token=SessionKind.TOKEN)
 
 
 class PostgresOneTimeLinks(CoordinatorStore, OneTimeLinks):
-    """OneTimeLinks."""
+    """One-time links of users."""
 
     _sql = SQL
     withdraw = run("withdraw_links")
@@ -126,7 +126,7 @@ class PostgresOneTimeLinks(CoordinatorStore, OneTimeLinks):
 
 
 class PostgresFactors(CoordinatorStore, Factors):
-    """Factors."""
+    """Authenticators and recovery codes of users."""
 
     _sql = SQL
     authenticator = first(Authenticator)
@@ -148,9 +148,9 @@ class PostgresFactors(CoordinatorStore, Factors):
 
     async def disenrol(self, user: str) -> bool:
         async with self._transaction() as link:
-            ended = await link.run(SQL["disenrol"], {"user": user}) == 1
+            existed = await link.run(SQL["disenrol"], {"user": user}) == 1
             await link.run(SQL["drop_codes"], {"user": user})
-        return ended
+        return existed
 
     async def replace_codes(self, user: str, digests: Sequence[bytes]) -> bool:
         async with self._transaction() as link:
@@ -166,7 +166,7 @@ async def _replace_codes(link: PooledConnection, user: str, digests: Sequence[by
 
 
 class PostgresPasskeys(CoordinatorStore, Passkeys):
-    """Passkeys."""
+    """Passkeys of users, and challenges."""
 
     _sql = SQL
     add = done("add_passkey")
@@ -181,7 +181,7 @@ class PostgresPasskeys(CoordinatorStore, Passkeys):
 
 
 class PostgresOutbox(CoordinatorStore, Outbox):
-    """Outbox. Rows are claimed by an update, so that a second scheduler finds none of them."""
+    """Outgoing mail; an update claims rows, so that a second scheduler does not find them."""
 
     _sql = SQL
     add = run("add_mail")

@@ -1,4 +1,4 @@
-"""Health measurements, incidents, running processes and the workload, across tenants; the server bounds the time of what reads most."""
+"""Health checks, incidents, running processes and workload, across tenants; expensive statements have a timeout."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -24,15 +24,15 @@ from domain.sources.model import RUNNABLE, STALE_INTERVALS, SourceStatus
 
 SQL = statements("platform")
 COUNTED = 50_000
-"""Most waiting deliveries that are counted on a node."""
-_BOUNDED = "SET LOCAL statement_timeout = '3s'"
+"""Maximum number of waiting deliveries that are counted per node."""
+_TIMEOUT = "SET LOCAL statement_timeout = '3s'"
 TROUBLED = (SourceStatus.DEGRADED, SourceStatus.BLOCKED)
 _CHECKS = Record(Check)
 _INCIDENTS = Record(Incident)
 
 
 class PostgresPlatformChecks(CoordinatorStore, PlatformChecks):
-    """Across tenants; the scheduler writes, everybody reads."""
+    """Results of health checks; the scheduler writes them."""
 
     _sql = SQL
     latest = every(_CHECKS.row_of)
@@ -50,7 +50,7 @@ class PostgresPlatformChecks(CoordinatorStore, PlatformChecks):
 
 
 class PostgresInstances(CoordinatorStore, Instances):
-    """Instances."""
+    """Running processes by heartbeat."""
 
     _sql = SQL
     beat = run(values=plain)
@@ -59,7 +59,7 @@ class PostgresInstances(CoordinatorStore, Instances):
 
 
 class PostgresOperatingFigures(CoordinatorStore):
-    """OperatingFiguresReader; the figures of all nodes are added up. A node that does not answer in time is left out."""
+    """Operating figures, summed over the nodes that answer in time."""
 
     _sql = SQL
 
@@ -81,21 +81,21 @@ class PostgresOperatingFigures(CoordinatorStore):
         )
 
 
-async def _bounded(link: PooledConnection, statement: str, **values: Any) -> list[Fetched]:
-    """Return the rows of a statement about the tenants on a node, which may take three seconds."""
+async def _rows_with_timeout(link: PooledConnection, statement: str, **values: Any) -> list[Fetched]:
+    """Return the rows of a statement about the tenants on a node, with a timeout of three seconds."""
     async with link.connection.transaction():
-        await link.run(_BOUNDED)
+        await link.run(_TIMEOUT)
         return await link.rows(link.here(SQL[statement]), values)
 
 
 async def _figures(link: PooledConnection) -> Fetched:
     values = {"runnable": sorted(RUNNABLE), "stale": STALE_INTERVALS, "counted": COUNTED}
-    [row] = await _bounded(link, "figures_of_tenants", **values)
+    [row] = await _rows_with_timeout(link, "figures_of_tenants", **values)
     return row
 
 
 class PostgresIncidents(CoordinatorStore, Incidents):
-    """Incidents."""
+    """Incidents of the service."""
 
     _sql = SQL
     page = paged(_INCIDENTS.row_of, "incidents")
@@ -108,7 +108,7 @@ class PostgresIncidents(CoordinatorStore, Incidents):
 
 
 class PostgresWorkload(CoordinatorStore):
-    """Workload."""
+    """Workload by tenant and source."""
 
     _sql = SQL
 
@@ -119,25 +119,25 @@ class PostgresWorkload(CoordinatorStore):
             "tenants", day=now.date(), since=since, position=f"{milliseconds:013d}", counted=workload.COUNTED,
             looked=workload.LOOKED_AT, id=f"dlv_{encode(uuid7(milliseconds, 0))}",
         )  # fmt: skip
-        first = sorted(rows, key=lambda row: (row[4] + row[5], row[2], row[3]), reverse=True)[: workload.TENANTS]
+        busiest = sorted(rows, key=lambda row: (row[4] + row[5], row[2], row[3]), reverse=True)[: workload.TENANTS]
         async with self._pool.any_node() as link:
             names = {
                 id_: (name, plan)
-                for id_, name, plan in await link.rows(SQL["names"], {"orgs": sorted({row[0] for row in first})})
+                for id_, name, plan in await link.rows(SQL["names"], {"orgs": sorted({row[0] for row in busiest})})
             }
         return [
             TenantLoad(org, livemode, *names[org], int(records), int(stored), requests, deliveries)
-            for org, livemode, records, stored, requests, deliveries in first
+            for org, livemode, records, stored, requests, deliveries in busiest
             if org in names
         ]
 
     async def slowest(self) -> Sequence[SourceLoad]:
         loads = await self._sources("slowest", looked=workload.LOOKED_SOURCES)
-        return sorted(loads, key=lambda one: one.seconds or 0.0, reverse=True)[: workload.SOURCES]
+        return sorted(loads, key=lambda load: load.seconds or 0.0, reverse=True)[: workload.SOURCES]
 
     async def troubled(self) -> Sequence[SourceLoad]:
         loads = await self._sources("troubled", statuses=list(TROUBLED))
-        return sorted(loads, key=lambda one: one.failures, reverse=True)[: workload.SOURCES]
+        return sorted(loads, key=lambda load: load.failures, reverse=True)[: workload.SOURCES]
 
     async def tenant_of_source(self, id: str) -> Tenant | None:
         rows = await self._read("tenant_of_source", id=id)
@@ -149,12 +149,12 @@ class PostgresWorkload(CoordinatorStore):
     async def _read(self, statement: str, /, **values: Any) -> list[Fetched]:
         async def read(link: PooledConnection) -> list[Fetched]:
             try:
-                return await _bounded(link, statement, **values)
-            except QueryCanceled:  # of a node that is within reach
+                return await _rows_with_timeout(link, statement, **values)
+            except QueryCanceled:  # the timeout, on a reachable node
                 raise TimeoutError from None
 
         try:
-            found = await self._pool.scatter_best_effort(read)
+            parts = await self._pool.scatter_best_effort(read)
         except TimeoutError:
-            raise Unavailable("It took longer than three seconds to find out.") from None
-        return [row for rows in found for row in rows]
+            raise Unavailable("The query took longer than three seconds.") from None
+        return [row for rows in parts for row in rows]

@@ -1,4 +1,4 @@
-"""Request logs in PostgreSQL: written many at a time, read newest first."""
+"""Request logs in PostgreSQL, written in batches and listed newest first."""
 
 import re
 import secrets
@@ -28,15 +28,15 @@ from domain.request_logs.ports import RequestLogStore
 
 SQL = statements("request_logs", looked=str(LOOKED))
 _UNSTORABLE = re.compile("[\0\ud800-\udfff]")
-"""What PostgreSQL holds in no text: NUL, and what is no character."""
-_FROM_OUTSIDE = ("method", "path", "query", "idempotency_key", "ip", "user_agent")
+"""Code points that PostgreSQL cannot store in text: NUL and surrogates."""
+_EXTERNAL = ("method", "path", "query", "idempotency_key", "ip", "user_agent")
 _ENCODE = msgspec.json.Encoder().encode
 
 
 class PostgresRequestLogStore(TenantStore, RequestLogStore):
-    """The tenant's request logs. An item's key is its position: time-ordered and unique.
+    """Request logs of the tenant. A row's key is its position, which is unique and ordered by time.
 
-    A day is a partition, so a page looks at the days next to it first, and at further ones only while it is not full.
+    Partitions are daily, so a page reads the nearest days first, and further ones only until it is full.
     """
 
     _sql = SQL
@@ -45,39 +45,39 @@ class PostgresRequestLogStore(TenantStore, RequestLogStore):
         return await self._first(self._log, "by_id", id=id)
 
     async def page(self, page_request: PageRequest, wanted: RequestLogFilter) -> Page[RequestLog]:
-        names, values = _asked(wanted)
+        names, values = _conditions(wanted)
         rows: list[Fetched] = []
-        end, looked = None, 0
+        end, scanned = None, 0
         for low, high in _spans(page_request, wanted):
-            found = await self._listed("list", page_request, names, **values, low=low, high=high)
-            number, first, last = found[0][:3]
-            passed = [row[3:] for row in found if row[3] is not None]
-            rows += sorted(passed, key=_place, reverse=not page_request.backwards)
-            looked += number
+            result = await self._listed("list", page_request, names, **values, low=low, high=high)
+            number, first, last = result[0][:3]
+            matches = [row[3:] for row in result if row[3] is not None]
+            rows += sorted(matches, key=_position_of, reverse=not page_request.backwards)
+            scanned += number
             if len(rows) > page_request.limit:
                 break
-            if "cut" in names and looked >= LOOKED:
+            if "cut" in names and scanned >= LOOKED:
                 end = last if page_request.backwards else first
                 break
-        page = page_of(rows, page_request, _place, end)
+        page = page_of(rows, page_request, _position_of, end)
         return Page(tuple(self._log(*row) for row in page.items), page.has_more, page.next_key)
 
     def _log(self, *row: Any) -> RequestLog:
         id_, method, path, route, query, status, error_code, duration_ms, actor, *rest = row[:15]
-        logged = (method, path, route, query, status, error_code, duration_ms, Actor(**actor))
-        return RequestLog(id_, self._session.tenant, *logged, *rest)
+        request = (method, path, route, query, status, error_code, duration_ms, Actor(**actor))
+        return RequestLog(id_, self._session.tenant, *request, *rest)
 
 
-def _place(row: Fetched) -> str:
+def _position_of(row: Fetched) -> str:
     return str(row[15])
 
 
 _SPANS = (timedelta(days=1), timedelta(days=4))
-"""How far beyond a page's beginning is looked first, and next; then at everything."""
+"""Time spans from the page's start that are read first and second; the third read has no limit."""
 
 
-def _asked(wanted: RequestLogFilter) -> tuple[frozenset[str], dict[str, Any]]:
-    """The lines of the list's statement that are needed, and their parameters."""
+def _conditions(wanted: RequestLogFilter) -> tuple[frozenset[str], dict[str, Any]]:
+    """Return the optional lines of the list's statement for a filter, and their parameters."""
     values = wanted.equal()
     names = frozenset(values)
     if wanted.status:
@@ -90,7 +90,7 @@ def _asked(wanted: RequestLogFilter) -> tuple[frozenset[str], dict[str, Any]]:
 
 
 def _spans(page_request: PageRequest, wanted: RequestLogFilter) -> Iterator[tuple[datetime, datetime]]:
-    """The spans of time that a page goes through, in its direction."""
+    """Iterate over the time spans that a page reads, in its direction."""
     low, high = max(wanted.since or EVER[0], EVER[0]), min(wanted.until or EVER[1], EVER[1])
     if low >= EVER[1] or high <= EVER[0]:
         return
@@ -116,52 +116,52 @@ def _spans(page_request: PageRequest, wanted: RequestLogFilter) -> Iterator[tupl
 
 _COUNTER = count()
 _DIGITS = 13
-"""Of the milliseconds that a position begins with."""
+"""Digits of the milliseconds at the start of a position."""
 
 
 def _position(log: RequestLog, process: str) -> str:
-    """Ordered by time, then by the order of writing; unique over all processes."""
+    """Return a position that is ordered by time, then by order of writing, and unique over all processes."""
     milliseconds = int(log.created_at.timestamp() * 1000)
     return f"{milliseconds:0{_DIGITS}d}-{next(_COUNTER):010d}-{process}"
 
 
-def _text(given: str | None) -> str | None:
-    """Text from outside, without what the database cannot hold (most is printable, and holds none)."""
-    return given if given is None or given.isprintable() else _UNSTORABLE.sub("", given)
+def _text(text: str | None) -> str | None:
+    """Remove characters that the database cannot store from external text; printable text contains none."""
+    return text if text is None or text.isprintable() else _UNSTORABLE.sub("", text)
 
 
 def _json(log: RequestLog, process: str) -> dict[str, Any]:
-    outside = {name: _text(getattr(log, name)) for name in _FROM_OUTSIDE}
-    values = log._asdict() | outside | tenant_values(log.tenant) | {"position": _position(log, process)}
+    external = {name: _text(getattr(log, name)) for name in _EXTERNAL}
+    values = log._asdict() | external | tenant_values(log.tenant) | {"position": _position(log, process)}
     del values["tenant"]
     return values
 
 
-_USED_EVERY = timedelta(minutes=1)
-"""How exactly it is known when a key was last used."""
-_KNOWN = 10_000
-"""Keys of which is remembered what was written; beyond that it is written once more."""
+_PRECISION = timedelta(minutes=1)
+"""Precision of the recorded time of a key's last use."""
+_MAX_RECORDED = 10_000
+"""Maximum number of keys whose recorded uses are cached; then the cache is cleared."""
 
 
 class PostgresRequestLogSink:
-    """Across tenants: one statement for many finished requests of a node, the rows as one JSON parameter.
+    """Writer of request logs across tenants: one statement per node, with the rows as one JSON parameter.
 
-    That a key was used is written beside them, once a minute at most.
+    It also records the last use of API keys, at most once a minute per key.
     """
 
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
         self._process = secrets.token_hex(4)
-        self._noted: dict[str, datetime] = {}
+        self._recorded: dict[str, datetime] = {}
 
     async def write(self, logs: Sequence[RequestLog]) -> Sequence[RequestLog]:
         homes = await self._pool.homes({log.tenant for log in logs})
 
         async def write(link: PooledConnection) -> Sequence[Tenant]:
             own = [log for log in logs if log.tenant in homes[link.node]]
-            if uses := self._uses(own):  # ahead of the rows, which a second attempt would write twice
+            if uses := self._uses(own):  # before the rows, because a retry after them would write the rows twice
                 await link.run(SQL["note_uses"], {"uses": _ENCODE(uses).decode()})
-                self._noted |= {use["key"]: use["used_at"] for use in uses}
+                self._recorded |= {use["key"]: use["used_at"] for use in uses}
             await link.run(SQL["write"], {"logs": _ENCODE([_json(log, self._process) for log in own]).decode()})
             return homes[link.node]
 
@@ -170,11 +170,11 @@ class PostgresRequestLogSink:
 
     def _uses(self, logs: Sequence[RequestLog]) -> list[dict[str, Any]]:
         """Return the last use of each key that was not recorded within the last minute."""
-        if len(self._noted) > _KNOWN:
-            self._noted.clear()
+        if len(self._recorded) > _MAX_RECORDED:
+            self._recorded.clear()
         last = {log.actor.id: log for log in logs if log.actor.kind == "api_key"}
         return [
             tenant_values(log.tenant) | {"key": key, "used_at": log.created_at}
             for key, log in last.items()
-            if log.created_at >= self._noted.get(key, EVER[0]) + _USED_EVERY
+            if log.created_at >= self._recorded.get(key, EVER[0]) + _PRECISION
         ]

@@ -1,4 +1,4 @@
-"""Runs in PostgreSQL, the parts of pushed batches, and exports."""
+"""Runs, parts of pushed batches, and exports in PostgreSQL."""
 
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
@@ -49,7 +49,7 @@ RUNS = Table(
     "runs",
     exceptions={"input": Column("input", as_json, _input)},
     beside={"trace": None},
-    conflicts={"runs_open": "The source already has an open run of this stream; wait for it to end."},
+    conflicts={"runs_open": "The source already has an open run of this stream. Wait until it ends."},
 )
 EXPORTS = Table(Export, "exports")
 SQL = statements("runs", run=RUNS.columns(), export=EXPORTS.columns())
@@ -60,7 +60,7 @@ def _newest_run(source: str, id: str, status: str) -> NewestRun:
 
 
 class PostgresRunStore(TableStore[Run], RunStore):
-    """The tenant's runs. What follows from one later, such as a delivery, finds in its row what it was traced as."""
+    """Runs of the tenant. A run's row holds its trace context, to which later work such as deliveries is linked."""
 
     _sql, _table = SQL, RUNS
     newest = every(_newest_run, "newest_of")
@@ -95,14 +95,14 @@ class PostgresRunStore(TableStore[Run], RunStore):
     async def _newest(
         self, source: str, stream: Stream | None, statuses: Collection[RunStatus], which: str
     ) -> Run | None:
-        """Return the newest run of these statuses: of any kind (`whole`), with a `snapshot`, or that `read` anything."""
+        """Return the newest run with one of the statuses: any (`whole`), with a `snapshot`, or one that `read` data."""
         statement = rendered(SQL["newest"], frozenset({"stream", which} if stream else {which}))
         row = await self._session.one(statement, source=source, stream=stream, statuses=sorted(statuses))
         return self._table.row_of(*row) if row else None
 
 
 class PostgresPushStore(TenantStore, PushStore):
-    """The tenant's pushed parts."""
+    """Pushed parts of the tenant's batches."""
 
     _sql = SQL
     collecting = first(RUNS.row_of, status=RunStatus.QUEUED, trigger=RunTrigger.PUSH)
@@ -124,7 +124,7 @@ class PostgresPushStore(TenantStore, PushStore):
 
 
 class PostgresExportStore(TableStore[Export], ExportStore):
-    """The tenant's exports."""
+    """Exports of the tenant."""
 
     _sql, _table = SQL, EXPORTS
     open = first(int, "open_exports", open=sorted(OPEN_EXPORTS))
@@ -135,7 +135,7 @@ class PostgresExportStore(TableStore[Export], ExportStore):
 
 
 class PostgresExportUpkeep(CoordinatorStore, ExportUpkeep):
-    """Across tenants, for the scheduler."""
+    """Due exports of all tenants, for the scheduler."""
 
     _sql = SQL
     due = gathered("due_exports")

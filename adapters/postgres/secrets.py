@@ -1,4 +1,4 @@
-"""The key ring, and what is sealed, over all organisations."""
+"""Key ring, and sealed values of all organisations, in PostgreSQL."""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -12,13 +12,13 @@ from domain.secrets.ports import KeyRings, StoredRing
 
 SQL = statements("secrets")
 HEADS = [b"\x01\x10", b"\x02\x10"]
-"""How sealed answers begin: a version, and the length of the key's name; all others are JSON, or empty."""
+"""First bytes of sealed responses: version and length of the key's name; other responses are JSON or empty."""
 EVERYWHERE = frozenset({SealedKind.SSO_SECRETS})
-"""What lies on every node alike, and is read and written once."""
+"""Kinds in reference tables, which are read and written once."""
 
 
 class PostgresKeyRings(CoordinatorStore, KeyRings):
-    """The key ring. Locks that connections share show which process knows which secret."""
+    """Key ring; shared advisory locks of connections show which process knows which secret."""
 
     _sql = SQL
     read = first(StoredRing, "ring")
@@ -29,12 +29,12 @@ class PostgresKeyRings(CoordinatorStore, KeyRings):
         return await self._run(statement, sealed=sealed, expected=expected) == 1
 
     async def lacking(self, key: str) -> int:
-        counting = reading(SQL["lacking"], application=APPLICATION, lock=key_lock(key))
-        return sum([(await self._pool.on(node, counting))[0][0] for node in await self._pool.nodes()])
+        count = reading(SQL["lacking"], application=APPLICATION, lock=key_lock(key))
+        return sum([(await self._pool.on(node, count))[0][0] for node in await self._pool.nodes()])
 
 
 class PostgresSealedValues(CoordinatorStore):
-    """What is sealed in the tables of every organisation: a node out of reach may hold more, so all of them must answer."""
+    """Sealed values of all organisations; all nodes must answer, because an unreachable one may hold more."""
 
     _sql = SQL
 
@@ -47,8 +47,8 @@ class PostgresSealedValues(CoordinatorStore):
             return [SealedValue(kind, NOBODYS, *row) for row in await self._rows(statement, **values)]
         values |= tenant_values(after.tenant if after else Tenant("", False)) | {"heads": HEADS}
         read = self._rows if kind in EVERYWHERE else self._gather_all
-        first = sorted(await read(statement, **values), key=lambda row: row[:3])[:limit]
-        return [SealedValue(kind, Tenant(org, livemode), *rest) for org, livemode, *rest in first]
+        rows = sorted(await read(statement, **values), key=lambda row: row[:3])[:limit]
+        return [SealedValue(kind, Tenant(org, livemode), *rest) for org, livemode, *rest in rows]
 
     async def replace(self, value: SealedValue, fresh: bytes) -> bool:
         statement, values = f"replace_{value.kind}", {"owner": value.owner, "fresh": fresh, "sealed": value.sealed}
@@ -61,8 +61,8 @@ class PostgresSealedValues(CoordinatorStore):
         return await self._pool.run(value.tenant, SQL[statement], values) == 1
 
     async def counts(self) -> Mapping[str, Mapping[str, int]]:
-        found: defaultdict[str, defaultdict[str, int]] = defaultdict(lambda: defaultdict(int))
-        everywhere = await self._rows("counts_of_people") + await self._rows("counts_everywhere")
-        for key, kind, count in await self._gather_all("counts", heads=HEADS) + everywhere:
-            found[key][kind] += count
-        return found
+        totals: defaultdict[str, defaultdict[str, int]] = defaultdict(lambda: defaultdict(int))
+        shared = await self._rows("counts_of_people") + await self._rows("counts_everywhere")
+        for key, kind, count in await self._gather_all("counts", heads=HEADS) + shared:
+            totals[key][kind] += count
+        return totals

@@ -1,4 +1,4 @@
-"""What every store works through: one connection, set to one tenant, and what the unit of work recorded."""
+"""Database session of a tenant's unit of work, through which all stores execute statements."""
 
 import asyncio
 import time
@@ -22,19 +22,22 @@ from ports.unit_of_work import Recorded
 
 _TAKE_TURN = "SELECT pg_advisory_xact_lock(%(lock)s)"
 _SHARE_TURN = "SELECT pg_advisory_xact_lock_shared(%(lock)s)"
-_AT_ONCE = 200
-"""Rows of a statement that inserts many: of some fifteen columns each, far below the 65,535 parameters that one may have."""
+_CHUNK = 200
+"""Rows per INSERT statement; with about 15 columns far below the limit of 65,535 parameters."""
 
-_TURN = 0.005
-"""Seconds of a COPY after which others have their turn: the driver takes what it is given without waiting."""
+_YIELD_SECONDS = 0.005
+"""Seconds of a COPY between yields to the event loop, because the driver accepts rows without waiting."""
 
 
 @dataclass(slots=True)
 class Session:
-    """A tenant's connection. Every statement is given `org` and `livemode`; security policies stand behind it.
+    """Connection set to one tenant. Every statement has the parameters `org` and `livemode`, in addition to row-level security.
 
-    `trace` is the context of what is done in it, where that is traced. `again` gives the connection to go on with when the tenant turns out to be elsewhere: between any two statements, or,
-    `once`, before the first of a transaction is done.
+    Attributes:
+        again: Function that returns a new connection if the tenant is on another node; None if that is no longer possible.
+        once: Whether `again` applies only to the first statement, as in a transaction, instead of to each.
+        trace: Trace context of the work, or None.
+
     """
 
     link: PooledConnection
@@ -48,7 +51,7 @@ class Session:
 
     @asynccontextmanager
     async def snapshot(self) -> AsyncIterator[None]:
-        """What is read inside is of one moment, also of several statements; in a unit of work that writes it is not."""
+        """Read from one snapshot inside the context; has no effect inside a transaction that is already open."""
         connection = self.link.connection
         if connection.info.transaction_status != psycopg.pq.TransactionStatus.IDLE:
             yield
@@ -58,33 +61,33 @@ class Session:
             yield
 
     def params(self, **values: Any) -> dict[str, Any]:
-        """Return the values, by default with the session's time, and with its tenant, whatever a row says."""
+        """Return the parameters with the session's tenant, which values cannot override, and by default its time."""
         return {"now": self.now, **values, "org": self.tenant.org, "livemode": self.tenant.livemode}
 
     async def run(self, sql: Any, **values: Any) -> int:
-        """Execute; answers how many rows it touched."""
+        """Execute a statement; return the number of affected rows."""
         return (await self._execute(sql, values)).rowcount
 
     async def one(self, sql: Any, **values: Any) -> Fetched | None:
-        """The first row, or None."""
+        """Return the first row, or None."""
         return await (await self._execute(sql, values)).fetchone()
 
     async def all(self, sql: Any, **values: Any) -> list[Fetched]:
-        """Every row."""
+        """Return all rows."""
         return await (await self._execute(sql, values)).fetchall()
 
     async def insert_all(self, table: LiteralString, rows: Sequence[Mapping[str, Any]]) -> None:
-        """Insert rows of the same columns, many in a statement."""
-        for begin in range(0, len(rows), _AT_ONCE):
-            part = rows[begin : begin + _AT_ONCE]
+        """Insert rows of the same columns, many per statement."""
+        for begin in range(0, len(rows), _CHUNK):
+            part = rows[begin : begin + _CHUNK]
             values = [value for row in part for value in (self.tenant.org, self.tenant.livemode, *row.values())]
             sql = _insertion(table, ("org", "livemode", *part[0]), len(part))
-            # numbered parameters: to find thousands of named ones in a text takes longer than to insert
+            # numbered parameters, because parsing thousands of named ones takes longer than the insertion
             self.link, _ = await execute(self.link, sql, values, self.again, numbered=True)
             self.settle()
 
     def settle(self) -> None:
-        """Something was done in the transaction: from here on it goes on where it is, or not at all."""
+        """Prevent a change of node after the first statement of a transaction."""
         if self.once:
             self.again = None
 
@@ -94,7 +97,7 @@ class Session:
         return cursor
 
     async def take_turn(self, kind: object, *more: object, shared: bool = False) -> None:
-        """Wait for the lock of that name, which is the tenant's and held until the transaction ends."""
+        """Acquire a named advisory lock of the tenant until the transaction ends."""
         await self.run(_SHARE_TURN if shared else _TAKE_TURN, lock=self.lock(kind, *more))
 
     def lock(self, kind: object, *more: object) -> int:
@@ -103,40 +106,40 @@ class Session:
 
     @asynccontextmanager
     async def owning(self) -> AsyncIterator[None]:
-        """What is run inside writes tables that lie on every node, which tenants' role may not."""
+        """Execute with the owner's privileges inside the context, to write reference tables."""
         self.settle()
         async with self.link.owning():
             yield
 
     async def stage(self, tables: Any) -> None:
-        """Make the temporary tables of `tables` (statements without parameters) unless this connection has them."""
+        """Create the temporary tables of `tables` (statements without parameters) unless this connection has them."""
         self.settle()
         if tables not in self.link.staged:
             await self.link.connection.execute(tables, prepare=False)
             self.link.staged.add(tables)
 
     async def copy(self, sql: Any, rows: Iterable[Sequence[Any]], types: Sequence[str]) -> None:
-        """COPY rows in binary into a table without row security (a temporary one)."""
+        """COPY rows in binary format into a temporary table."""
         async with self.link.cursor.copy(sql) as copy:
             copy.set_types(types)
-            turn = time.monotonic() + _TURN
+            yield_at = time.monotonic() + _YIELD_SECONDS
             for row in rows:
                 await copy.write_row(row)
-                if time.monotonic() > turn:
+                if time.monotonic() > yield_at:
                     await asyncio.sleep(0)
-                    turn = time.monotonic() + _TURN
+                    yield_at = time.monotonic() + _YIELD_SECONDS
 
 
 @lru_cache(maxsize=512)
 def _insertion(table: LiteralString, names: tuple[str, ...], rows: int) -> LiteralString:
     width = len(names)
-    each = (", ".join(f"${row * width + place}" for place in range(1, width + 1)) for row in range(rows))
-    sql: Any = f"INSERT INTO {table} ({', '.join(names)}) VALUES {', '.join(f'({one})' for one in each)}"
+    tuples = (", ".join(f"${row * width + column}" for column in range(1, width + 1)) for row in range(rows))
+    sql: Any = f"INSERT INTO {table} ({', '.join(names)}) VALUES {', '.join(f'({values})' for values in tuples)}"
     return sql  # type: ignore[no-any-return]
 
 
 def lock_number(*parts: object) -> int:
-    """The number of the advisory lock that these parts name."""
+    """Return the number of the advisory lock with these name parts."""
     name = "\0".join(map(str, parts)).encode()
     return int.from_bytes(blake2b(name, digest_size=8).digest(), "big", signed=True)
 
@@ -145,7 +148,7 @@ _ENCODE = msgspec.json.Encoder().encode
 
 
 def texts(values: Iterable[str]) -> Jsonb:
-    """Many texts as one parameter, for `jsonb_array_elements_text` (an array of them takes psycopg ten times as long)."""
+    """Encode texts as one parameter for `jsonb_array_elements_text`, which psycopg adapts ten times as fast as an array."""
     return Jsonb(list(values), dumps=_ENCODE)
 
 
@@ -155,5 +158,5 @@ def records(rows: Iterable[Mapping[str, Any]]) -> Jsonb:
 
 
 def jsonb(value: Mapping[str, Any] | Sequence[Any] | None) -> Jsonb | None:
-    """The value as a jsonb parameter; None stays NULL."""
+    """Encode a value as a jsonb parameter; None stays NULL."""
     return None if value is None else Jsonb(value)

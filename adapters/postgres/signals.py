@@ -22,47 +22,47 @@ _CHANNELS: dict[Channel, LiteralString] = {
 }
 
 LOOK = 5.0
-"""Seconds between two looks at which nodes there are."""
+"""Seconds between two checks of the list of nodes."""
 RETRY = 1.0
-"""Seconds between two attempts to listen to a node that is out of reach."""
+"""Seconds between two attempts to listen on an unreachable node."""
 
 
 class PostgresSignals:
-    """Each subscription listens on a connection to every node; a lost one is reopened, which counts as a signal."""
+    """Signals by LISTEN: each subscription has a connection to every node; reopening a lost one counts as a missed signal."""
 
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
 
     @asynccontextmanager
     async def subscribe(self, channel: Channel) -> AsyncIterator[SignalListener]:
-        listener, listening = SignalListener(), asyncio.Event()
-        task = asyncio.create_task(self._listen(_CHANNELS[channel], listener, listening))
+        listener, ready = SignalListener(), asyncio.Event()
+        task = asyncio.create_task(self._listen(_CHANNELS[channel], listener, ready))
         try:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(5):
-                    await listening.wait()
+                    await ready.wait()
             yield listener
         finally:
             task.cancel()
             await asyncio.wait((task,))
 
-    async def _listen(self, channel: LiteralString, listener: SignalListener, listening: asyncio.Event) -> None:
-        """Listen on each node; `listening` is set once each was reached or is known to be out of reach."""
+    async def _listen(self, channel: LiteralString, listener: SignalListener, ready: asyncio.Event) -> None:
+        """Listen on each node; `ready` is set after the first attempt to connect to each."""
         tasks: dict[Node, asyncio.Task[None]] = {}
         try:
             while True:
                 nodes = await self._nodes()
                 for node in tasks.keys() - set(nodes):
                     tasks.pop(node).cancel()
-                tried: list[asyncio.Event] = []
+                attempts: list[asyncio.Event] = []
                 for node in nodes:
                     if node not in tasks:
-                        tried.append(asyncio.Event())
-                        tasks[node] = asyncio.create_task(_listen_at(node, channel, listener, tried[-1]))
-                for event in tried:
+                        attempts.append(asyncio.Event())
+                        tasks[node] = asyncio.create_task(_listen_at(node, channel, listener, attempts[-1]))
+                for event in attempts:
                     await event.wait()
                 if nodes:
-                    listening.set()
+                    ready.set()
                 await asyncio.sleep(LOOK if nodes else RETRY)
         finally:
             for task in tasks.values():
@@ -76,16 +76,16 @@ class PostgresSignals:
             return ()
 
 
-async def _listen_at(node: Node, channel: LiteralString, listener: SignalListener, tried: asyncio.Event) -> None:
+async def _listen_at(node: Node, channel: LiteralString, listener: SignalListener, attempted: asyncio.Event) -> None:
     while True:
         try:
             connection = await connect(node.conninfo, "joinery signals")
             async with connection:
                 await connection.execute("LISTEN " + channel)
                 listener.hear("")
-                tried.set()
+                attempted.set()
                 async for notice in connection.notifies():
                     listener.hear(notice.payload)
         except psycopg.Error:
-            tried.set()
+            attempted.set()
             await asyncio.sleep(RETRY)

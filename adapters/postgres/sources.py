@@ -1,4 +1,4 @@
-"""Sources, the addresses that mail reaches them by, and their mappings, in PostgreSQL."""
+"""Sources, their inbound addresses and their column mappings in PostgreSQL."""
 
 from collections.abc import Sequence
 
@@ -16,20 +16,20 @@ SOURCES = Table(
     Source,
     "sources",
     computed={"has_credentials": "credentials IS NOT NULL"},
-    conflicts={"sources_inbound_address": "The inbound address is taken."},
+    conflicts={"sources_inbound_address": "The inbound address is already in use."},
 )
 MAPPINGS = Table(
     SourceMapping,
     "mappings",
     exceptions={"samples": Column("samples", as_json, lambda rows: tuple(map(tuple, rows)))},
-    conflicts={"mappings_headers": "The source has a mapping of these headers already."},
+    conflicts={"mappings_headers": "The source already has a column mapping for these headers."},
 )
-_KNOWN = ("headers", "columns", "unmapped")
-SQL = statements("sources", mapping=MAPPINGS.columns(), known=", ".join(("digest", *_KNOWN)))
+_LEARNED_COLUMNS = ("headers", "columns", "unmapped")
+SQL = statements("sources", mapping=MAPPINGS.columns(), known=", ".join(("digest", *_LEARNED_COLUMNS)))
 
 
 class PostgresSourceStore(TableStore[Source], SourceStore):
-    """The tenant's sources, and their sealed credentials beside them."""
+    """Sources of the tenant, with their sealed credentials."""
 
     _sql, _table = SQL, SOURCES
     seal = run()
@@ -42,7 +42,7 @@ class PostgresSourceStore(TableStore[Source], SourceStore):
 
 
 class PostgresMappingStore(TableStore[SourceMapping], MappingStore):
-    """The tenant's mappings."""
+    """Column mappings of the tenant."""
 
     _sql, _table = SQL, MAPPINGS
     of_headers = every(MAPPINGS.row_of)
@@ -51,20 +51,20 @@ class PostgresMappingStore(TableStore[SourceMapping], MappingStore):
     async def confirmed(self, source: str, most: int) -> Sequence[KnownMapping]:
         return [*await self._confirmed("own", source, most), *await self._confirmed("others", source, most)]
 
-    async def _confirmed(self, whose: str, source: str, most: int) -> Sequence[KnownMapping]:
-        statement = rendered(SQL["confirmed"], frozenset({whose}))
+    async def _confirmed(self, scope: str, source: str, most: int) -> Sequence[KnownMapping]:
+        statement = rendered(SQL["confirmed"], frozenset({scope}))
         rows = await self._session.all(statement, source=source, most=most, confirmed=MappingStatus.CONFIRMED)
-        codecs = [self._table.codecs[name] for name in _KNOWN]
+        codecs = [self._table.codecs[name] for name in _LEARNED_COLUMNS]
         return [
             KnownMapping(
-                digest, whose == "own", *(codec.load((value,)) for codec, value in zip(codecs, rest, strict=True))
+                digest, scope == "own", *(codec.load((value,)) for codec, value in zip(codecs, rest, strict=True))
             )
             for digest, *rest in rows
         ]
 
 
 class PostgresSourceSchedule(CoordinatorStore, SourceSchedule):
-    """Across tenants, for the scheduler."""
+    """Due sources of all tenants, for the scheduler."""
 
     _sql = SQL
     due = gathered()
@@ -72,12 +72,12 @@ class PostgresSourceSchedule(CoordinatorStore, SourceSchedule):
 
 
 class PostgresInboundAddresses(CoordinatorStore):
-    """Across tenants: every node is queried for the sources that it holds."""
+    """Inbound addresses of all tenants."""
 
     _sql = SQL
 
     async def find(self, address: str) -> Recipient | None:
-        """Find an address; one that no node within reach knows is looked up on all, so that it is not unknown while one is away."""
+        """Find the source of an address. Raises Unavailable if a node is unreachable and no other node has the address."""
         found = await self._gather("address", address=address)
         if not found and len(await self._pool.holding()) > 1:
             found = await self._gather_all("address", address=address)

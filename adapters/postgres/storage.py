@@ -1,4 +1,4 @@
-"""The ledger of what is stored, in PostgreSQL."""
+"""Ledger of stored objects in PostgreSQL."""
 
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
@@ -32,20 +32,20 @@ _NEEDED: Final[LiteralString] = """
                 LIMIT 1) IS NULL))
         LIMIT 1) IS NOT NULL
 """
-"""Of the entry `s`: an open run reads it, or it is the newest that a stream could be read from again.
+"""Condition that the entry `s` is needed: an open run reads it, or it is the newest snapshot that a stream can be replayed from.
 
-Subqueries of one row: for EXISTS the planner goes through all runs (making room among 300,000: 146 ms, so 16 ms).
+The subqueries return one row, because the planner scans all runs for EXISTS (146 ms instead of 16 ms with 300,000 runs).
 """
 _ENTRIES = Record(StoredObject)
 SQL = statements("storage", needed=_NEEDED, entry=_ENTRIES.columns())
 _BATCH = 200
 BATCHES = 100
-"""Open batches that operators are shown."""
-_NEEDING = {"open": sorted(OPEN), "replayable": sorted(REPLAYABLE)}
+"""Maximum number of open batches that are shown to operators."""
+_NEEDED_STATUSES = {"open": sorted(OPEN), "replayable": sorted(REPLAYABLE)}
 
 
 class PostgresStorageLedger(TenantStore, StorageLedger):
-    """The tenant's entries. Each change locks the tenant's row of storage_usage first, so that none waits in a circle."""
+    """Storage ledger of the tenant. Each change first locks the tenant's row of storage_usage, which prevents deadlocks."""
 
     _sql = SQL
     get = first(_ENTRIES.row_of)
@@ -61,7 +61,9 @@ class PostgresStorageLedger(TenantStore, StorageLedger):
         excess = used + bytes - most if most is not None else 0
         unused = self._session.now + retention.SNAPSHOTS - RECENT
         while excess > 0:
-            freed = await self._freed("free_unneeded", unused=unused, bytes=excess, limit=_BATCH, **_NEEDING)
+            freed = await self._free_entries(
+                "free_unneeded", unused=unused, bytes=excess, limit=_BATCH, **_NEEDED_STATUSES
+            )
             if not freed:
                 return False
             excess -= freed
@@ -72,13 +74,13 @@ class PostgresStorageLedger(TenantStore, StorageLedger):
         values = _ENTRIES.values(wanted)
         if wanted.content is not None and (same := await self._first(_ENTRIES.row_of, "same_content", **values)):
             return same
-        given = {"key": instead_of, "run": (instead_of or "").rpartition("/")[2]}
-        handed_in = int(await self._value("handed_in", **given)) if instead_of else 0
-        bytes = wanted.bytes - handed_in
+        replaced = {"key": instead_of, "run": (instead_of or "").rpartition("/")[2]}
+        replaced_bytes = int(await self._value("handed_in", **replaced)) if instead_of else 0
+        bytes = wanted.bytes - replaced_bytes
         if bytes > 0 and not await self.make_room(bytes):
             return None
-        if handed_in:
-            await self._run("replaced", **given)
+        if replaced_bytes:
+            await self._run("replaced", **replaced)
         await self._run("add", **values)
         await self._run("counted", bytes=bytes)
         return wanted
@@ -88,16 +90,16 @@ class PostgresStorageLedger(TenantStore, StorageLedger):
 
     async def free(self, key: str) -> None:
         await self._account()
-        await self._freed("free", key=key)
+        await self._free_entries("free", key=key)
 
     async def free_due(self, keys: Collection[str], again: datetime) -> int:
         await self._account()
-        these: dict[str, Any] = {"keys": list(keys)}
-        await self._run("postpone", again=again, **these, **_NEEDING)
-        return await self._freed("free_due", **these)
+        values: dict[str, Any] = {"keys": list(keys)}
+        await self._run("postpone", again=again, **values, **_NEEDED_STATUSES)
+        return await self._free_entries("free_due", **values)
 
     async def _account(self) -> tuple[int, int | None]:
-        """Return the bytes that count, and those that the plan includes (None: any number); others of the tenant wait from here on."""
+        """Lock the tenant's account; return the counted bytes and the plan's quota (None if unlimited)."""
         rows = await self._rows("account", meter=METER)
         if not rows:
             await self._run("open_account")
@@ -106,7 +108,7 @@ class PostgresStorageLedger(TenantStore, StorageLedger):
         used, most = rows[0]
         return int(used), most
 
-    async def _freed(self, statement: str, /, **values: Any) -> int:
+    async def _free_entries(self, statement: str, /, **values: Any) -> int:
         freed: int = sum(bytes for (bytes,) in await self._rows(statement, **values))
         if freed:
             await self._run("counted", bytes=-freed)
@@ -114,7 +116,7 @@ class PostgresStorageLedger(TenantStore, StorageLedger):
 
 
 class PostgresStorageUpkeep(CoordinatorStore, StorageUpkeep):
-    """Across tenants, for the scheduler; and for operators, who see the figures of every node or none."""
+    """Storage of all tenants, for the scheduler and for operators; figures require that every node answers."""
 
     _sql = SQL
     due = gathered()
@@ -124,11 +126,11 @@ class PostgresStorageUpkeep(CoordinatorStore, StorageUpkeep):
         await self._pool.run(tenant, SQL["forget"], tenant_values(tenant) | {"keys": list(keys)})
 
     async def orphans(self, keys: Mapping[Tenant, Collection[str]]) -> Collection[str]:
-        found: set[str] = set()
-        for tenant, own in keys.items():
-            values = tenant_values(tenant) | {"keys": list(own), "open": sorted(OPEN)}
-            found |= {key for (key,) in await self._pool.rows(tenant, SQL["orphans"], values)}
-        return found
+        orphans: set[str] = set()
+        for tenant, tenant_keys in keys.items():
+            values = tenant_values(tenant) | {"keys": list(tenant_keys), "open": sorted(OPEN)}
+            orphans |= {key for (key,) in await self._pool.rows(tenant, SQL["orphans"], values)}
+        return orphans
 
     async def holdings(self, now: datetime) -> Sequence[Holding]:
         sums: dict[str, list[int]] = {}
@@ -142,4 +144,4 @@ class PostgresStorageUpkeep(CoordinatorStore, StorageUpkeep):
 
     async def batches(self) -> Sequence[tuple[Tenant, str, int, datetime]]:
         oldest = sorted(await self._gather_all("batches", kind=StoredKind.PUSH))[:BATCHES]
-        return [(Tenant(org, livemode), run, int(bytes), made) for made, org, livemode, run, bytes in oldest]
+        return [(Tenant(org, livemode), run, int(bytes), created) for created, org, livemode, run, bytes in oldest]

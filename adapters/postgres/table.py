@@ -1,7 +1,7 @@
-"""Dataclasses as rows: a column a field, by its type, with codecs for the exceptions; and tables of them with their statements.
+"""Mapping of dataclasses to rows and tables: a column per field by its type, with codecs for exceptions.
 
-From one declaration come the statements of a plain store (select, insert, versioned update, remove, page). Every one
-of them names organisation and mode; row-level security stands behind.
+The statements of a plain store (select, insert, versioned update, remove, page) are generated from one declaration. All of
+them contain organisation and mode, in addition to row-level security.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -31,7 +31,7 @@ _ENCODE = msgspec.json.Encoder().encode
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One column; `to` and `out_of` convert values other than None, which is NULL."""
+    """Codec of a field in one column; `to` and `out_of` convert values other than None, which is NULL."""
 
     name: str
     to: Callable[[Any], Any] | None = None
@@ -39,7 +39,7 @@ class Column:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The names of the columns."""
+        """Names of the columns."""
         return (self.name,)
 
     def dump(self, value: Any) -> Sequence[Any]:
@@ -53,14 +53,14 @@ class Column:
 
 @dataclass(frozen=True, eq=False)
 class Spread:
-    """A value whose parts have columns of their own: `parts` maps them. With NULL in the first one there is no value."""
+    """Codec of a dataclass whose fields have columns, which `parts` maps. NULL in the first column means None."""
 
     kind: type
     parts: Mapping[str, str]
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The names of the columns."""
+        """Names of the columns."""
         return tuple(self.parts.values())
 
     def dump(self, value: Any) -> Sequence[Any]:
@@ -80,14 +80,14 @@ class Spread:
 
 
 Codec = Column | Spread
-"""A field's columns, and its conversion to and from them."""
+"""Columns of a field, with the conversion to and from them."""
 
 
 def codec_of(name: str, kind: Any) -> Column:
-    """Return the column of a field of that type.
+    """Return the codec of a field by its type.
 
-    Texts, numbers, booleans, bytes and times are kept as they are, enums by value, tuples and sets of texts or numbers
-    as arrays, everything else as jsonb (absent parts left out, times with microseconds).
+    Texts, numbers, booleans, bytes and times are stored unchanged, enums by value, tuples and sets of texts or numbers as
+    arrays, everything else as jsonb (None omitted, times with microseconds).
     """
     kind = _without_none(kind)
     origin, inner = get_origin(kind), get_args(kind)
@@ -109,16 +109,16 @@ def _without_none(kind: Any) -> Any:
 
 
 def as_json(value: Any) -> Jsonb:
-    """Return the value as a jsonb parameter."""
+    """Encode a value as a jsonb parameter."""
     return Jsonb(plain(value, datetime.isoformat), dumps=_ENCODE)
 
 
 @dataclass(frozen=True, eq=False)
 class Record(Generic[R]):
-    """Rows that hold the fields of `kind` in its order.
+    """Mapping of the dataclass `kind` to the columns of a row, in the order of its fields.
 
-    `exceptions` are the codecs of fields that are not kept by their type (spread over columns, say), `computed` fields that are read by an expression and
-    never written.
+    `exceptions` are codecs of fields whose type does not determine them; `computed` are fields that are read by an expression and never
+    written.
     """
 
     kind: type[R]
@@ -127,29 +127,29 @@ class Record(Generic[R]):
 
     @cached_property
     def codecs(self) -> Mapping[str, Codec]:
-        """The codec of each field, in the order of the dataclass."""
+        """Codecs by field, in the order of the dataclass."""
         hints = get_type_hints(self.kind)
         return {name: self.exceptions.get(name) or codec_of(name, kind) for name, kind in hints.items()}
 
     @cached_property
     def stored(self) -> tuple[str, ...]:
-        """The columns that are written."""
+        """Names of the written columns."""
         return tuple(
             name for field_, codec in self.codecs.items() if field_ not in self.computed for name in codec.columns
         )
 
     def columns(self, alias: str = "") -> str:
-        """Return the select list that `row_of` reads; with an alias of the table if it needs one."""
+        """Return the select list for `row_of`, optionally with a table alias."""
         names = [self.computed.get(field_) or name for field_, codec in self.codecs.items() for name in codec.columns]
         return ", ".join(f"{alias}.{name}" if alias else name for name in names)
 
     @cached_property
     def width(self) -> int:
-        """The number of columns that `row_of` reads."""
+        """Number of columns that `row_of` reads."""
         return sum(len(codec.columns) for codec in self.codecs.values())
 
     def row_of(self, *fetched: Any) -> R:
-        """Return the object in the first columns of a row."""
+        """Build the object from the first columns of a row."""
         values: Row = {}
         at = 0
         for name, codec in self.codecs.items():
@@ -159,7 +159,7 @@ class Record(Generic[R]):
         return self.kind(**values)
 
     def values(self, row: R) -> Row:
-        """Return the parameters of the columns that are written."""
+        """Return the parameters of the written columns."""
         values: Row = {}
         for name, codec in self.codecs.items():
             if name not in self.computed:
@@ -169,10 +169,10 @@ class Record(Generic[R]):
 
 @dataclass(frozen=True, eq=False)
 class Table(Record[R]):
-    """The rows of `kind` in the table `name`.
+    """Mapping of the dataclass `kind` to the table `name`.
 
-    `beside` are columns that are no fields with their values in a new row, `conflicts` unique indexes with
-    the message of the Conflict that a violation raises.
+    `beside` are columns without a field, with their values in new rows; `conflicts` are messages of Conflict by the unique
+    index that is violated.
     """
 
     name: str
@@ -180,17 +180,17 @@ class Table(Record[R]):
     conflicts: Mapping[str, str] = field(default_factory=dict, kw_only=True)
 
     def __post_init__(self) -> None:
-        """Have the driver's errors translated."""
+        """Register the messages of conflicts."""
         CONFLICTS.update(self.conflicts)
 
     @cached_property
     def filterable(self) -> frozenset[str]:
-        """The names that lists may be filtered by."""
+        """Names of the columns that lists can be filtered by."""
         return frozenset(self.stored) | self.computed.keys()
 
     @cached_property
     def select(self) -> LiteralString:
-        """Every row of the tenant."""
+        """Statement that selects all rows of the tenant."""
         return f"SELECT {self.columns()} FROM {self.name}{OWN}"
 
     @cached_property
@@ -199,19 +199,19 @@ class Table(Record[R]):
 
     @cached_property
     def get_locked(self) -> LiteralString:
-        """The row with that id, kept from being changed by others."""
+        """Statement that selects and locks the row with an id."""
         return f"{self.get} FOR UPDATE"
 
     @cached_property
     def insert(self) -> LiteralString:
-        """A new row."""
+        """Statement that inserts a row."""
         names = ("org", "livemode", *self.stored, *self.beside)
         values = ", ".join(f"%({name})s" for name in names)
         return f"INSERT INTO {self.name} ({', '.join(names)}) VALUES ({values})"
 
     @cache  # noqa: B019  tables live as long as the process
     def update(self, *more: str) -> LiteralString:
-        """The new state of the row with that id, if it is of the version `expected` (any for NULL)."""
+        """Return the statement that updates the row with an id if it has the version `expected` (any if NULL)."""
         settings = ", ".join(f"{name} = %({name})s" for name in (*self.stored, *more) if name != "id")
         versioned = " AND (%(expected)s::integer IS NULL OR version = %(expected)s)" if "version" in self.stored else ""
         return f"UPDATE {self.name} SET {settings}{OWN} AND id = %(id)s{versioned}"
@@ -222,19 +222,19 @@ class Table(Record[R]):
 
     @cached_property
     def list(self) -> LiteralString:
-        """A page of the rows, newest first, with an optional line for each column that may have to equal a parameter."""
-        known = {
+        """Statement that selects a page, newest first, with an optional condition for each filterable column."""
+        columns = {
             name: f"({self.computed[name]})" if name in self.computed else name for name in sorted(self.filterable)
         }
-        given = "\n".join(f"    AND {column} = %({name})s --? {name}" for name, column in known.items())
+        conditions = "\n".join(f"    AND {column} = %({name})s --? {name}" for name, column in columns.items())
         return (
-            f"{self.select}\n{given}\n    AND id < %(page_key)s --? after\n    AND id > %(page_key)s --? before\n"
+            f"{self.select}\n{conditions}\n    AND id < %(page_key)s --? after\n    AND id > %(page_key)s --? before\n"
             "ORDER BY id DESC LIMIT {limit} --? forwards\nORDER BY id ASC LIMIT {limit} --? backwards"
         )
 
 
 class TableStore(TenantStore, Generic[R]):
-    """ports.unit_of_work.Store on a table: of the class, or that is given."""
+    """Store (ports/unit_of_work.py) on the table of the class or of the instance."""
 
     _table: Table[R]
 
@@ -259,15 +259,15 @@ class TableStore(TenantStore, Generic[R]):
         if not await self._session.run(self._table.update(*more), expected=expected_version, **values):
             if expected_version is None:
                 raise NotFound
-            raise PreconditionFailed("It has changed since it was read; read it again and retry.")
+            raise PreconditionFailed("The object has changed since it was read. Read it again and retry.")
 
     async def remove(self, id: str) -> bool:
         return await self._session.run(self._table.remove, id=id) == 1
 
     async def page(self, request: PageRequest, filter: Filter | None = None) -> Page[R]:
-        given = filter.given() if filter else _NOTHING
-        if not self._table.filterable.issuperset(given):
-            raise ValueError(f"{self._table.name} has no columns {sorted(given.keys() - self._table.filterable)}.")
-        statement = rendered(self._table.list, page_names(request).union(given), request.limit + 1)
-        rows = await self._session.all(statement, **given, **page_params(request))
+        values = filter.given() if filter else _NOTHING
+        if not self._table.filterable.issuperset(values):
+            raise ValueError(f"{self._table.name} has no columns {sorted(values.keys() - self._table.filterable)}.")
+        statement = rendered(self._table.list, page_names(request).union(values), request.limit + 1)
+        rows = await self._session.all(statement, **values, **page_params(request))
         return page_of([self._table.row_of(*row) for row in rows], request)

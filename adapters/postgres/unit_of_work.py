@@ -1,4 +1,4 @@
-"""The transaction, the stores inside it, and the tables of plain resources."""
+"""Unit of work in PostgreSQL: transactions, their stores, and the tables of plain resources."""
 
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
@@ -54,7 +54,7 @@ P = TypeVar("P")
 
 
 class PostgresTx:
-    """ports.unit_of_work.Tx on a connection that is set to the tenant."""
+    """Tx (ports/unit_of_work.py) on a connection that is set to the tenant."""
 
     def __init__(self, session: Session, rendering: Rendering, event_rendering: EventRendering) -> None:
         self.session, self.rendering, self.event_rendering = session, rendering, event_rendering
@@ -71,7 +71,7 @@ class PostgresTx:
 
     def store(self, kind: type[R]) -> Store[R]:
         if port := PORTS.get(kind):
-            raise TypeError(f"{kind.__name__} is kept by {port.__name__}.")
+            raise TypeError(f"{kind.__name__} is stored by {port.__name__}.")
         return TableStore(self.session, _TABLE_OF[kind])
 
     @asynccontextmanager
@@ -89,13 +89,13 @@ class PostgresTx:
             raise
 
     async def flush(self) -> None:
-        """Write what comes last: everything else must have been done, for it holds up whoever else appends to the logs."""
+        """Append to the event and audit logs, as the last step before the commit, since other writers then wait."""
         for port in (EventLog, AuditLog):
             if port in self._stores:
                 await self._stores[port].flush()
 
     async def committed(self) -> None:
-        """Notify readers of the log."""
+        """Notify readers of the event log after the commit."""
         if EventLog in self._stores:
             await self._stores[EventLog].notify()
 
@@ -136,7 +136,7 @@ STORES: Final[tuple[type[TenantStore], ...]] = (
     PostgresWebhookStore,
     PostgresSsoStore,
 )
-"""Stores that need nothing but the session; the last base of each is its port."""
+"""Stores that need only the session; the last base class of each is its port."""
 
 
 def _on_session(store: type[TenantStore]) -> Callable[[PostgresTx], Any]:
@@ -161,15 +161,15 @@ PORTS: Final[Mapping[type, type]] = {
         if get_origin(base) is Store
     },
 }
-"""The port that alone keeps rows of a kind, of those that are no plain resources."""
+"""Ports by resource type, for types that are not plain resources."""
 
 
-class _Undone(Exception):
-    """Ends a dry transaction without committing."""
+class _RolledBack(Exception):
+    """Signal that rolls back a dry transaction."""
 
 
 class _Transaction:
-    """A unit of work's; begun anew where its tenant is by now, as long as nothing was done in it."""
+    """Transaction of a unit of work, which can restart on another node before its first statement."""
 
     def __init__(self, lease: TenantLease, link: PooledConnection) -> None:
         self._lease = lease
@@ -187,19 +187,19 @@ class _Transaction:
             await self._open.__aexit__(kind, error, trace)
 
     async def again(self, error: psycopg.Error) -> PooledConnection:
-        """Roll back, and begin where the tenant is. Raises StaleRoute if nobody knows better."""
+        """Roll back, and begin on the tenant's current node. Raises StaleRoute if the tenant has not moved."""
         stale = StaleRoute()
         await self.__aexit__(StaleRoute, stale, None)
         self._open = None
         link = await self._lease.again(error)
-        begun = link.connection.transaction()
-        await begun.__aenter__()
-        self._open = begun
+        transaction = link.connection.transaction()
+        await transaction.__aenter__()
+        self._open = transaction
         return link
 
 
 class PostgresUnitOfWork:
-    """Units of work on one pool."""
+    """Factory of units of work on one pool."""
 
     def __init__(
         self,
@@ -222,12 +222,12 @@ class PostgresUnitOfWork:
                 async with transaction:
                     yield tx
                     if tx.dry:
-                        raise _Undone  # noqa: TRY301  leaving by an exception is what rolls back
+                        raise _RolledBack  # noqa: TRY301  an exception rolls back
                     await tx.flush()
                 await tx.committed()
             except BaseException as error:
                 tx.session.link.staged.clear()
-                if not isinstance(error, _Undone):
+                if not isinstance(error, _RolledBack):
                     raise
 
     @asynccontextmanager
@@ -255,14 +255,14 @@ class PostgresUnitOfWork:
     def assemble(
         self, link: PooledConnection, tenant: Tenant, context: AuditContext, again: Again, *, once: bool = False
     ) -> PostgresTx:
-        """Return the stores of a tenant on a connection that is set to it; `again` and `once` as of Session."""
+        """Return the stores of a tenant on a connection that is set to it; see Session for `again` and `once`."""
         trace = self._tracing.current() if self._tracing is not None else None
         session = Session(link, tenant, context, self._clock.now(), Recorded(), again, once, trace)
         return PostgresTx(session, self._rendering, self._event_rendering)
 
 
 class Reading:
-    """Stores for reading, for as long as the context lasts: a class, because every read of the API goes through it."""
+    """Context with read-only stores; a class instead of a generator, because every read of the API uses it."""
 
     __slots__ = ("_lease", "_tenant", "_uow")
 
@@ -272,12 +272,12 @@ class Reading:
         self._tenant = tenant
 
     async def __aenter__(self) -> Tx:
-        """Raises Unavailable."""
+        """Take a connection. Raises Unavailable."""
         lease = self._lease
         return self._uow.assemble(await lease.__aenter__(), self._tenant, _READER, lease.again)
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Drivers' errors leave as the domain's."""
+        """Return the connection and translate database errors."""
         await self._lease.__aexit__(kind, error, trace)

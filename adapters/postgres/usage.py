@@ -1,4 +1,4 @@
-"""What was used, in PostgreSQL: entries beside what they count, and a row for each day that they are folded into."""
+"""Usage in PostgreSQL: entries, and the daily rows that they are folded into."""
 
 from collections.abc import Mapping, Sequence
 from datetime import date, timedelta
@@ -14,11 +14,11 @@ from ports.clock import Clock
 
 SQL = statements("usage")
 FORGOTTEN = timedelta(days=2)
-"""After which what was reserved has ended, whatever became of it: no run lasts as long."""
+"""Age at which reservations expire; no run lasts as long."""
 
 
 class PostgresUsageMeters(TenantStore, UsageMeters):
-    """UsageMeters."""
+    """Usage meters of the tenant."""
 
     _sql = SQL
     days = every(DayUsage)
@@ -36,10 +36,10 @@ class PostgresUsageMeters(TenantStore, UsageMeters):
     async def reserve(self, meter: str, amount: int, of: str, included: int) -> bool:
         month = month_of(self._today)
         await self._session.take_turn("usage", meter)
-        these: dict[str, Any] = {"meter": meter, "subject": of}
-        if await self._value("taken", month=month, next=next_month(month), **these) + amount > included:
+        entry: dict[str, Any] = {"meter": meter, "subject": of}
+        if await self._value("taken", month=month, next=next_month(month), **entry) + amount > included:
             return False
-        await self._run("reserve", day=self._today, amount=amount, **these)
+        await self._run("reserve", day=self._today, amount=amount, **entry)
         return True
 
     async def used(self, month: date) -> Mapping[str, int]:
@@ -50,16 +50,16 @@ class PostgresUsageMeters(TenantStore, UsageMeters):
         await self._run("fold", long_ago=self._today - FORGOTTEN)
 
     async def reach(self, threshold: Threshold, *, hold_back: bool) -> bool:
-        one: dict[str, Any] = {"meter": threshold.meter, "month": threshold.month, "percent": threshold.percent}
-        one["included"] = threshold.included
-        fresh = await self._run("reach", reached_at=threshold.reached_at, held_back=hold_back, **one)
-        if hold_back and not fresh:
-            await self._run("hold_back", **one)
-        return fresh == 1
+        values: dict[str, Any] = {"meter": threshold.meter, "month": threshold.month, "percent": threshold.percent}
+        values["included"] = threshold.included
+        is_new = await self._run("reach", reached_at=threshold.reached_at, held_back=hold_back, **values) == 1
+        if hold_back and not is_new:
+            await self._run("hold_back", **values)
+        return is_new
 
 
 class PostgresUsageUpkeep(CoordinatorStore):
-    """UsageUpkeep."""
+    """Usage of all tenants, for the scheduler."""
 
     _sql = SQL
 

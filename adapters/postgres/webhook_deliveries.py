@@ -1,4 +1,4 @@
-"""The worker's side of webhooks in PostgreSQL: whom to serve, what is open, and many outcomes in one transaction."""
+"""Webhook deliveries for workers in PostgreSQL: subscribers, pending deliveries, and recording of outcomes in batches."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -33,7 +33,7 @@ _TYPES = (
     "timestamptz", "timestamptz", "bool", "int4",
 )  # fmt: skip
 _HEALTH = ("ids", "checkpoint", "network_epoch", "network_checkpoint", "succeeded", "health", "failing")
-"""Parameters of `progress`, each a list with a value for each endpoint."""
+"""Parameters of `progress`, each a list with one value per endpoint."""
 
 
 def _subscriber(row: Fetched) -> Subscriber:
@@ -44,7 +44,7 @@ def _subscriber(row: Fetched) -> Subscriber:
 
 
 class PostgresDeliveryLog(CoordinatorStore):
-    """Across tenants of one node; it records on the connection that holds the shards' locks there, as each tenant."""
+    """Delivery log of one node, across tenants; outcomes are recorded as each tenant, on the connection with the shards' locks."""
 
     _sql = SQL
 
@@ -52,7 +52,7 @@ class PostgresDeliveryLog(CoordinatorStore):
         super().__init__(pool)
         self._shards, self._clock = shards, clock
         self._counter = new_id("use")
-        """What this process counts under: no two wait for each other's row, and there is one to fold for each."""
+        """Usage subject of this process, so that processes do not wait for each other's rows."""
 
     async def subscribers(self, shards: Sequence[int]) -> Sequence[Subscriber]:
         if not shards:
@@ -70,15 +70,15 @@ class PostgresDeliveryLog(CoordinatorStore):
         rows = await self._read("open", tenant, endpoint=endpoint)
         return [
             Delivery(
-                id_, of, event, type_, subject, tuple(positions), DeliveryStatus(status), created,
-                tries=tries, next_attempt_at=due, made=made, network=network,
+                id_, endpoint_id, event, type_, subject, tuple(positions), DeliveryStatus(status), created,
+                tries=tries, next_attempt_at=due, made=count, network=network,
             )
-            for id_, of, event, type_, subject, positions, network, status, created, tries, due, made in rows
+            for id_, endpoint_id, event, type_, subject, positions, network, status, created, tries, due, count in rows
         ]  # fmt: skip
 
     async def known(self, tenant: Tenant, endpoint: str, after: FeedPosition) -> frozenset[tuple[bool, int]]:
-        beyond = {"own": after.own.position, "others": after.network.position}
-        rows = await self._read("known", tenant, endpoint=endpoint, **beyond)
+        positions = {"own": after.own.position, "others": after.network.position}
+        rows = await self._read("known", tenant, endpoint=endpoint, **positions)
         return frozenset((network, position) for network, position in rows)
 
     async def body(self, tenant: Tenant, delivery: str) -> bytes | None:
@@ -101,10 +101,10 @@ class PostgresDeliveryLog(CoordinatorStore):
         return await self._pool.rows(tenant, SQL[statement], tenant_values(tenant) | values)
 
     async def record(self, progress: Progress) -> None:
-        """Record what is still here; the new node of a tenant that was moved is notified, and whichever process serves it there begins anew."""
+        """Record the outcomes of tenants on this node; for moved tenants, notify their new node, whose worker repeats the deliveries."""
         outcomes = _by_tenant(progress)
         while outcomes:
-            moved = await self._recorded(outcomes)
+            moved = await self._record_all(outcomes)
             if not moved:
                 return
             for tenant in moved:
@@ -112,13 +112,13 @@ class PostgresDeliveryLog(CoordinatorStore):
                     payload = Signal(tenant, endpoint).payload
                     await self._pool.run(tenant, SQL_OF_ENDPOINTS["notify"], {"payload": payload})
 
-    async def _recorded(self, outcomes: Mapping[Tenant, "_Outcomes"]) -> set[Tenant]:
-        """Record all in one transaction, or nothing: then return the tenants that are not here any more."""
+    async def _record_all(self, outcomes: Mapping[Tenant, "_Outcomes"]) -> set[Tenant]:
+        """Record all outcomes in one transaction; if tenants have moved, record nothing and return them."""
         try:
             async with self._shards.fenced() as link:
                 await link.enter(next(iter(outcomes)))
                 await _stage(link, outcomes)
-                await self._write(link, outcomes, await _held(link, outcomes))
+                await self._write(link, outcomes, await _lock_endpoints(link, outcomes))
         except psycopg.Error as error:
             if not is_stale(error):
                 raise
@@ -129,25 +129,28 @@ class PostgresDeliveryLog(CoordinatorStore):
         return set()
 
     async def _write(
-        self, link: PooledConnection, outcomes: Mapping[Tenant, "_Outcomes"], held: Mapping[Tenant, Mapping[str, str]]
+        self,
+        link: PooledConnection,
+        outcomes: Mapping[Tenant, "_Outcomes"],
+        endpoints: Mapping[Tenant, Mapping[str, str]],
     ) -> None:
-        """Deliveries of endpoints that are gone are dropped; those of disabled ones have failed."""
+        """Write the outcomes; deliveries of deleted endpoints are dropped, those of disabled ones have failed."""
         now = self._clock.now()
         async with link.connection.pipeline():
             for tenant, outcome in outcomes.items():
                 await link.enter(tenant)
-                of, statuses = tenant_values(tenant), held[tenant]
+                tenant_params, statuses = tenant_values(tenant), endpoints[tenant]
                 if statuses:
                     disabled = [id_ for id_, status in statuses.items() if status != EndpointStatus.ENABLED]
                     values = {"known": list(statuses), "disabled": disabled, "now": now}
                     if succeeded := outcome.succeeded(statuses):
-                        counted = {"meter": METER, "subject": self._counter, "day": now.date(), "ids": succeeded}
+                        usage = {"meter": METER, "subject": self._counter, "day": now.date(), "ids": succeeded}
                         bounds = {"first": min(succeeded), "last": max(succeeded)}
-                        await link.run(SQL["succeeded"], of | counted | bounds)
-                    await link.run(SQL["record"], of | values)
+                        await link.run(SQL["succeeded"], tenant_params | usage | bounds)
+                    await link.run(SQL["record"], tenant_params | values)
                 if outcome.health:
                     health = zip(_HEALTH, map(list, zip(*outcome.health, strict=True)), strict=True)
-                    await link.run(SQL["progress"], of | dict(health))
+                    await link.run(SQL["progress"], tenant_params | dict(health))
 
 
 async def _stage(link: PooledConnection, outcomes: Mapping[Tenant, "_Outcomes"]) -> None:
@@ -159,39 +162,44 @@ async def _stage(link: PooledConnection, outcomes: Mapping[Tenant, "_Outcomes"])
     async with link.cursor.copy(SQL["copy"]) as copy:
         copy.set_types(_TYPES)
         for tenant, outcome in outcomes.items():
-            for one in outcome.deliveries:
-                await copy.write_row((tenant.org, tenant.livemode, *DELIVERIES.values(one).values(), one.made))
+            for delivery in outcome.deliveries:
+                await copy.write_row(
+                    (tenant.org, tenant.livemode, *DELIVERIES.values(delivery).values(), delivery.made)
+                )
 
 
-async def _held(link: PooledConnection, outcomes: Mapping[Tenant, "_Outcomes"]) -> Mapping[Tenant, Mapping[str, str]]:
-    """Lock the endpoints before their deliveries, as every change of one does; return their statuses."""
+async def _lock_endpoints(
+    link: PooledConnection, outcomes: Mapping[Tenant, "_Outcomes"]
+) -> Mapping[Tenant, Mapping[str, str]]:
+    """Lock the endpoints before their deliveries, in the order of every other change; return their statuses by id."""
     cursors = {}
     async with link.connection.pipeline():
         for tenant, outcome in outcomes.items():
             await link.enter(tenant)
-            values = tenant_values(tenant) | {"ids": sorted({one.endpoint for one in outcome.deliveries})}
+            values = tenant_values(tenant) | {"ids": sorted({delivery.endpoint for delivery in outcome.deliveries})}
             cursors[tenant] = await link.connection.cursor(binary=True).execute(SQL["hold"], values)
     return {tenant: dict(await cursor.fetchall()) for tenant, cursor in cursors.items()}
 
 
 @dataclass(slots=True)
 class _Outcomes:
-    """A tenant's deliveries, and the values of _HEALTH for each endpoint."""
+    """Outcomes of a tenant: deliveries, and the values of _HEALTH for each endpoint."""
 
     deliveries: list[Delivery] = field(default_factory=list)
     health: list[Fetched] = field(default_factory=list)
 
-    def succeeded(self, known: Collection[str]) -> list[str]:
-        """Return the deliveries to known endpoints that have succeeded."""
-        return [one.id for one in self.deliveries if one.status == DeliveryStatus.SUCCEEDED and one.endpoint in known]
+    def succeeded(self, endpoints: Collection[str]) -> list[str]:
+        """Return the ids of successful deliveries to the endpoints."""
+        successes = (delivery for delivery in self.deliveries if delivery.status == DeliveryStatus.SUCCEEDED)
+        return [delivery.id for delivery in successes if delivery.endpoint in endpoints]
 
     @property
     def endpoints(self) -> list[str]:
-        return sorted({one.endpoint for one in self.deliveries} | {endpoint for endpoint, *_ in self.health})
+        return sorted({delivery.endpoint for delivery in self.deliveries} | {endpoint for endpoint, *_ in self.health})
 
 
 def _by_tenant(progress: Progress) -> dict[Tenant, _Outcomes]:
-    """Return the outcomes by tenant; tenants and endpoints are in the order in which all processes lock them."""
+    """Group the outcomes by tenant, with tenants and endpoints in the order in which all processes lock them."""
     keys = progress.checkpoint.keys() | progress.succeeded.keys() | progress.failing.keys()
     tenants = {tenant for tenant, _ in keys}.union(tenant for tenant, _ in progress.deliveries)
     outcomes = {tenant: _Outcomes() for tenant in sorted(tenants, key=lambda tenant: (tenant.org, tenant.livemode))}
@@ -205,20 +213,20 @@ def _by_tenant(progress: Progress) -> dict[Tenant, _Outcomes]:
 
 
 class PostgresDeliveryPlaces:
-    """The delivery places of a process."""
+    """Delivery places of the process, one per node."""
 
     def __init__(self, pool: Pool, shards: int, clock: Clock) -> None:
         self._pool, self._shards, self._clock = pool, shards, clock
-        self._made: dict[Node, DeliveryPlace] = {}
+        self._places: dict[Node, DeliveryPlace] = {}
 
     async def current(self) -> Sequence[DeliveryPlace]:
         nodes = await self._pool.holding()
-        self._made = {node: self._made.get(node) or self._place(node) for node in nodes}
-        return list(self._made.values())
+        self._places = {node: self._places.get(node) or self._create(node) for node in nodes}
+        return list(self._places.values())
 
     async def members(self) -> int:
         return max(await self._pool.scatter_best_effort(members_at), default=0)
 
-    def _place(self, node: Node) -> DeliveryPlace:
+    def _create(self, node: Node) -> DeliveryPlace:
         shards = PostgresShards(self._pool, self._shards, node)
         return DeliveryPlace(node.name, shards, PostgresDeliveryLog(self._pool, shards, self._clock))

@@ -71,13 +71,13 @@ _CLOSE: Final[LiteralString] = (
 
 
 def kept_of(checkpoint: FeedPosition) -> dict[str, int]:
-    """The columns of how far an endpoint has been served."""
+    """Return the columns of an endpoint's checkpoint."""
     numbers = checkpoint.numbers
     return dict(zip(("checkpoint", "network_epoch", "network_checkpoint"), numbers, strict=True))
 
 
 class PostgresWebhookStore(TenantStore, WebhookStore):
-    """The tenant's endpoints and what was sent to them."""
+    """Webhook endpoints and deliveries of the tenant."""
 
     _sql = SQL
     secrets = first(SealedSecrets)
@@ -94,8 +94,8 @@ class PostgresWebhookStore(TenantStore, WebhookStore):
         return await self._endpoints.get(id, lock=lock)
 
     async def add(self, endpoint: Endpoint, secrets: SealedSecrets, checkpoint: FeedPosition) -> None:
-        kept = {"secret": secrets.current, "previous_secret": secrets.previous} | kept_of(checkpoint)
-        await self._endpoints.add(endpoint, shard=shard_of(endpoint.id), **kept)
+        columns = {"secret": secrets.current, "previous_secret": secrets.previous} | kept_of(checkpoint)
+        await self._endpoints.add(endpoint, shard=shard_of(endpoint.id), **columns)
         await self.wake(endpoint.id)
 
     async def save(
@@ -117,8 +117,8 @@ class PostgresWebhookStore(TenantStore, WebhookStore):
         await self.wake(id)
 
     async def delivery(self, endpoint: str, id: str, *, lock: bool = False) -> Delivery | None:
-        found = await self._deliveries.get(id, lock=lock)
-        return found if found and found.endpoint == endpoint else None
+        delivery = await self._deliveries.get(id, lock=lock)
+        return delivery if delivery and delivery.endpoint == endpoint else None
 
     async def deliveries(self, wanted: DeliveryFilter, page_request: PageRequest) -> Page[Delivery]:
         if wanted.endpoint is None or wanted.event is not None:
@@ -127,7 +127,7 @@ class PostgresWebhookStore(TenantStore, WebhookStore):
         values = {**wanted.given(), "page_key": key}
         rows = await self._session.all(deliveries_sql("deliveries", wanted, page_request), **values)
         end = None
-        if len(rows) <= page_request.limit and _cut(wanted):
+        if len(rows) <= page_request.limit and _is_partial(wanted):
             async with self._session.snapshot():
                 rows = await self._session.all(deliveries_sql("deliveries", wanted, page_request), **values)
                 row = await self._session.one(deliveries_sql("deliveries_end", wanted, page_request), **values)
@@ -143,11 +143,11 @@ class PostgresWebhookStore(TenantStore, WebhookStore):
         await self.wake(delivery.endpoint)
 
     async def recover(self, endpoint: str, since: datetime, until: datetime, at: datetime, most: int) -> Recovery:
-        span = {"endpoint": endpoint, "since": since, "until": until}
-        requeued = await self._run("recover", pending=DeliveryStatus.PENDING, at=at, most=most, **span)
+        values = {"endpoint": endpoint, "since": since, "until": until}
+        requeued = await self._run("recover", pending=DeliveryStatus.PENDING, at=at, most=most, **values)
         if requeued:
             await self.wake(endpoint)
-        return Recovery(requeued, bool(await self._rows("failed_in", **span)))
+        return Recovery(requeued, bool(await self._rows("failed_in", **values)))
 
     async def wake(self, id: str) -> None:
         await self._run("notify", payload=Signal(self._session.tenant, id).payload)
@@ -171,54 +171,54 @@ class PostgresWebhookStore(TenantStore, WebhookStore):
 
 
 def deliveries_sql(name: str, wanted: DeliveryFilter, page_request: PageRequest) -> LiteralString:
-    """The statement `deliveries`, or `deliveries_end`, for an endpoint's deliveries of a status, a type, both or any.
+    """Return the statement `deliveries` or `deliveries_end` for an endpoint's deliveries with the filters.
 
-    Of both the likely rarer one is walked along: most deliveries have succeeded, which has no index.
+    It scans the index of the more selective filter; the status `succeeded` has no index, because most deliveries have it.
     """
     by_status = wanted.status not in (None, DeliveryStatus.SUCCEEDED)
-    walked = "by_status" if by_status else "by_type" if wanted.type is not None else "by_endpoint"
+    index = "by_status" if by_status else "by_type" if wanted.type is not None else "by_endpoint"
     names = {
-        walked,
-        "cut" if _cut(wanted) else "whole",
+        index,
+        "cut" if _is_partial(wanted) else "whole",
         "backwards" if page_request.backwards else "forwards",
         *wanted.given(),
     }
     return rendered(SQL[name], frozenset(names), page_request.limit + 1)
 
 
-def _cut(wanted: DeliveryFilter) -> bool:
-    """Whether some of what is walked along may not be asked for."""
+def _is_partial(wanted: DeliveryFilter) -> bool:
+    """Return whether the scanned index may contain deliveries that do not match the filter."""
     return wanted.status is not None and (wanted.type is not None or wanted.status == DeliveryStatus.SUCCEEDED)
 
 
 def forecast_query(endpoint: Endpoint, since: datetime) -> tuple[LiteralString, LiteralString, dict[str, Any]]:
-    """Two statements and their parameters.
+    """Return two statements and their parameters.
 
-    The first answers (events, the most in a minute, how many stand closer to another of their subject than the window);
-    the second these, as (subject, type, time), subject by subject from the oldest on.
+    The first returns the number of events, the maximum per minute, and the number of events closer to another one of their
+    subject than the window; the second returns the latter as (subject, type, time), by subject and time.
     """
-    pieces, values = _narrowed(endpoint)
+    conditions, values = _conditions(endpoint)
     values |= {"since": since, "window": timedelta(seconds=endpoint.coalesce_seconds)}
     wanted: LiteralString = (
-        "WITH wanted AS (" + SQL["wanted"] + pieces + ")" + (_CLOSE if endpoint.coalesce_seconds else _APART)
+        "WITH wanted AS (" + SQL["wanted"] + conditions + ")" + (_CLOSE if endpoint.coalesce_seconds else _APART)
     )
     return wanted + SQL["totals"], wanted + SQL["bursts"], values
 
 
-def _narrowed(endpoint: Endpoint) -> tuple[LiteralString, dict[str, Any]]:
-    """The conditions that `domain.webhooks.model.matches` states, and their parameters."""
+def _conditions(endpoint: Endpoint) -> tuple[LiteralString, dict[str, Any]]:
+    """Return the conditions of `domain.webhooks.model.matches` in SQL, and their parameters."""
     filters = endpoint.filters
-    pieces: LiteralString = " AND e.type <> ALL(%(types)s)"
+    conditions: LiteralString = " AND e.type <> ALL(%(types)s)"
     values: dict[str, Any] = {"types": sorted(ON_REQUEST)}
     if EVERY_TYPE not in endpoint.event_types:
-        pieces, values = " AND e.type = ANY(%(types)s)", {"types": list(endpoint.event_types)}
+        conditions, values = " AND e.type = ANY(%(types)s)", {"types": list(endpoint.event_types)}
     if filters.catalogues:
-        pieces += _CATALOGUES
+        conditions += _CATALOGUES
         values |= {"catalogues": list(filters.catalogues), "webhooks_only": sorted(WEBHOOKS_ONLY)}
     if filters.sources:
-        pieces += _SOURCES
+        conditions += _SOURCES
         values |= {"sources": list(filters.sources), "of_a_source": list(OF_A_SOURCE)}
     if filters.categories:
-        pieces += _CATEGORIES
-        values |= {"terms": [category_term(one) for one in filters.categories], "filed": list(FILED)}
-    return pieces, values
+        conditions += _CATEGORIES
+        values |= {"terms": [category_term(category) for category in filters.categories], "filed": list(FILED)}
+    return conditions, values

@@ -1,1 +1,1 @@
-"""The JSON of every area: schemas and how domain objects become it."""
+"""JSON of every area: schemas of requests and responses, and rendering of domain objects."""

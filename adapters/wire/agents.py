@@ -1,4 +1,4 @@
-"""The JSON of tools for AI agents."""
+"""JSON of tools for AI agents."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -14,33 +14,33 @@ AGENT_TOOL = named(
         None,
         {
             "name": text("sources_read", longest=64, description="The tool's name at /mcp."),
-            "operation": text("sources.read", description="The operation that it calls."),
+            "operation": text("sources.read", description="The operation that the tool calls."),
             "title": text("Read a source"),
             "description": text("One source with its health.", longest=10_000),
             "method": text("GET"),
             "path": text("/v1/sources/{id}"),
             "scope": text("sources:read"),
             "rate": enum("read", "write", "expensive", "export", "stream"),
-            "permitted": boolean(description="Whether your credential may call it."),
+            "permitted": boolean(description="Whether your credential can call the tool."),
             "approval": boolean(False, "A person should confirm each call."),
-            "read_only": boolean(description="It changes nothing."),
-            "destructive": boolean(False, "What it overwrites or ends cannot be brought back."),
-            "idempotent": boolean(description="Calling it again changes nothing more."),
-            "outside": boolean(False, "It has the service ask or tell others, such as vendors' systems."),
+            "read_only": boolean(description="The tool changes nothing."),
+            "destructive": boolean(False, "What the tool overwrites or deletes cannot be restored."),
+            "idempotent": boolean(description="Repeated calls with the same input have no further effect."),
+            "outside": boolean(False, "The tool makes the service contact other systems, such as those of vendors."),
             "input_schema": _SCHEMA,
             "output_schema": _SCHEMA,
         },
         optional=("scope", "output_schema"),
     ),
 )
-AGENT_TOOLS = record("agent_tools", {"tools": array(AGENT_TOOL)}, description="Every operation that agents may call.")
+AGENT_TOOLS = record("agent_tools", {"tools": array(AGENT_TOOL)}, description="Every operation that agents can call.")
 
 
 def render(tool: AgentTool, *, permitted: bool) -> dict[str, Any]:
-    """One tool."""
+    """Render one tool."""
     return {**plain(tool), "permitted": permitted}
 
 
 def render_all(tools: Iterable[tuple[AgentTool, bool]]) -> dict[str, Any]:
-    """All of them, each with whether the caller may use it."""
+    """Render the tools, each with whether the caller is permitted to call it."""
     return {"object": "agent_tools", "tools": [render(tool, permitted=permitted) for tool, permitted in tools]}

@@ -1,4 +1,4 @@
-"""The JSON of audit entries (docs/audit.md)."""
+"""JSON of audit entries (docs/audit.md)."""
 
 from typing import Final
 
@@ -8,14 +8,14 @@ from domain.audit.usecases import ToldEntry
 from domain.kernel.resource import computed, optional
 from domain.kernel.schema import Schema, boolean, enum, id_of, integer, map_of, named, record, text, timestamp
 
-_ANY: Final[Schema] = {"description": "As the resource's own description has it."}
+_ANY: Final[Schema] = {"description": "A value as in the resource's description."}
 _TARGET = named(
     "audit_target",
     record(
         None,
         {
-            "object": text("source", description="What kind of thing was changed."),
-            "id": text("src_01J8ZQ5T3V7XK2M9RB4CDW", description="Its id."),
+            "object": text("source", description="The type of the changed resource."),
+            "id": text("src_01J8ZQ5T3V7XK2M9RB4CDW", description="The ID of the changed resource."),
         },
     ),
 )
@@ -24,8 +24,14 @@ _UNDO = named(
     record(
         None,
         {
-            "available": boolean(description="Whether it can be undone now, by somebody who may do the opposite."),
-            "reason": text("It was undone by aud_01J8ZQ5T3V7XK2M9RB4CDX.", longest=2000, description="Why not."),
+            "available": boolean(
+                description="Whether the change can be undone now by a caller who is permitted to make the opposite change."
+            ),
+            "reason": text(
+                "It was undone by aud_01J8ZQ5T3V7XK2M9RB4CDX.",
+                longest=2000,
+                description="Why the change cannot be undone.",
+            ),
         },
         optional=("reason",),
     ),
@@ -33,59 +39,58 @@ _UNDO = named(
 AUDIT_EVENT = Resource[ToldEntry](
     "audit_event",
     {
-        "id": computed(id_of("aud"), lambda told, _: told.entry.id),
-        "actor": part(ACTOR, lambda told: told.entry.context.actor),
+        "id": computed(id_of("aud"), lambda row, _: row.entry.id),
+        "actor": part(ACTOR, lambda row: row.entry.context.actor),
         "action": computed(
-            text("sources.update", description="The operation."), lambda told, _: told.entry.context.operation
+            text("sources.update", description="The operation that made the change."),
+            lambda row, _: row.entry.context.operation,
         ),
-        "target": computed(_TARGET, lambda told, _: {"object": told.entry.change.object, "id": told.entry.change.id}),
-        "change": computed(enum("create", "update", "delete"), lambda told, _: told.entry.change.action),
+        "target": computed(_TARGET, lambda row, _: {"object": row.entry.change.object, "id": row.entry.change.id}),
+        "change": computed(enum("create", "update", "delete"), lambda row, _: row.entry.change.action),
         "before": computed(
-            map_of(_ANY, {"name": "Lindgren"}, "The fields that changed, as they were; what was absent is left out."),
-            lambda told, _: told.entry.change.before,
+            map_of(_ANY, {"name": "Lindgren"}, "The changed fields before the change; absent values are omitted."),
+            lambda row, _: row.entry.change.before,
         ),
         "after": computed(
-            map_of(_ANY, {"name": "Lindgren feed"}, "The same fields, as they are since; what is absent is left out."),
-            lambda told, _: told.entry.change.after,
+            map_of(_ANY, {"name": "Lindgren feed"}, "The changed fields after the change; absent values are omitted."),
+            lambda row, _: row.entry.change.after,
         ),
         "act": computed(
-            id_of("aud", "What one request or job changed has the same: the id of its first entry."),
-            lambda told, _: told.entry.act,
+            id_of("aud", "The ID of the first entry of the same request or job; all its entries share it."),
+            lambda row, _: row.entry.act,
         ),
         "request_id": optional(
             computed(
-                text("req_01J8ZQ5T3V7XK2M9RB4CDW", description="The Request-Id."),
-                lambda told, _: told.entry.context.request_id,
+                text("req_01J8ZQ5T3V7XK2M9RB4CDW", description="The Request-Id of the request."),
+                lambda row, _: row.entry.context.request_id,
             )
         ),
         "livemode": computed(boolean(), lambda _, view: view.tenant.livemode),
-        "created_at": computed(timestamp(), lambda told, _: told.entry.created_at),
+        "created_at": computed(timestamp(), lambda row, _: row.entry.created_at),
         "undo": computed(
             _UNDO,
-            lambda told, _: {"available": False, "reason": told.refusal} if told.refusal else {"available": True},
+            lambda row, _: {"available": False, "reason": row.refusal} if row.refusal else {"available": True},
         ),
         "undone_by": optional(
             computed(
-                id_of("aud", "The act that has undone it; undo that to have it done again."),
-                lambda told, _: told.undone_by,
+                id_of("aud", "The act that undid this change. Undo that act to redo the change."),
+                lambda row, _: row.undone_by,
             )
         ),
-        "undoes": optional(
-            computed(id_of("aud", "The act that this one has undone."), lambda told, _: told.entry.undoes)
-        ),
+        "undoes": optional(computed(id_of("aud", "The act that this change undoes."), lambda row, _: row.entry.undoes)),
         "sequence": computed(
-            integer(4711, least=0, description="Its number among the entries of your organisation and mode."),
-            lambda told, _: told.entry.sequence,
+            integer(4711, least=0, description="The entry's number within your organisation and mode."),
+            lambda row, _: row.entry.sequence,
         ),
         "hash": optional(
             computed(
                 text(
                     "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
-                    description="The chain up to and with it.",
+                    description="The hash of the audit chain up to this entry.",
                 ),
-                lambda told, _: told.entry.hash.hex() if told.entry.hash else None,
+                lambda row, _: row.entry.hash.hex() if row.entry.hash else None,
             )
         ),
     },
-    description="One change: by whom, of what, from what to what.",
+    description="One recorded change: its actor, its target, and the values before and after.",
 )

@@ -1,4 +1,4 @@
-"""Products, variants and offers as JSON (docs/conventions.md#products-variants-and-offers): rendered once, answered as bytes."""
+"""Rendering of products, variants and offers (docs/conventions.md#products-variants-and-offers) to stored JSON documents."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -11,22 +11,22 @@ from domain.catalogue.model import Offer, OfferLine, Product, Variant
 from domain.catalogue.overlay import Origin
 from domain.kernel.plain import instant
 
-_OFFER_FACTS = (*PRICE_FIELDS, "quantity", "incoming", "availability", "lead_time_days")
-"""The order of an offer's facts in answers, because a merge and its undo store them in the store's own order."""
+_OFFER_FIELDS = (*PRICE_FIELDS, "quantity", "incoming", "availability", "lead_time_days")
+"""Order of an offer's fields in responses; merges and their undo store them in another order."""
 _ENCODER = msgspec.json.Encoder(decimal_format="number")
 _encode = _ENCODER.encode
 
 
 def pack(data: Mapping[str, Any]) -> msgspec.Raw:
-    """The data as JSON, encoded once; it stands wherever data is answered."""
+    """Encode the data once; the result can be embedded in any response."""
     return data if isinstance(data, msgspec.Raw) else msgspec.Raw(_encode(data))
 
 
 def offer(offer: Offer) -> dict[str, Any]:
-    """An offer's wire object, without what surrounds it."""
+    """Render an offer as part of a variant."""
     data = offer.data
     answer: dict[str, Any] = {"object": "offer", "id": offer.id, "source": offer.source, "location": offer.location}
-    answer |= {name: data[name] for name in _OFFER_FACTS if name in data}
+    answer |= {name: data[name] for name in _OFFER_FIELDS if name in data}
     answer["version"] = offer.version
     answer["observed_at"] = instant(offer.observed_at)
     if offer.withdrawn_at is not None:
@@ -35,7 +35,7 @@ def offer(offer: Offer) -> dict[str, Any]:
 
 
 def offer_line(line: OfferLine) -> dict[str, Any]:
-    """An offer as GET /v1/offers lists it."""
+    """Render an offer as in the list of GET /v1/offers."""
     answer = offer(line.offer)
     answer |= {"variant": line.offer.variant, "catalogue": line.catalogue, "product": line.offer.product}
     if line.product_title is not None:
@@ -48,22 +48,22 @@ def offer_line(line: OfferLine) -> dict[str, Any]:
 
 def _origins(origins: Mapping[str, Origin]) -> dict[str, Any]:
     return {
-        name: {"source": one.source, "observed_at": instant(one.stated_at), "reason": one.reason}
-        for name, one in sorted(origins.items())
+        name: {"source": origin.source, "observed_at": instant(origin.stated_at), "reason": origin.reason}
+        for name, origin in sorted(origins.items())
     }
 
 
-def _told_apart(answer: dict[str, Any], id: str, laid: Laid) -> dict[str, Any]:
-    """The object with what merges tell of it: what is merged into it, and where its fields come from."""
+def _add_merge_info(answer: dict[str, Any], id: str, laid: Laid) -> dict[str, Any]:
+    """Add `merged_from` and `provenance` if the product or variant is merged; return the object."""
     if len(parts := laid.parts[id]) > 1:
         answer |= {"merged_from": parts[1:], "provenance": _origins(laid.origins(id))}
     return answer
 
 
 def merged(entry: Product, laid: Laid) -> bytes:
-    """The document of a product that merges tie to others."""
-    answer = _told_apart(_product(entry, {}), entry.id, laid)
-    answer["variants"] = [_told_apart(_variant(one, {}), one.id, laid) for one in entry.variants]
+    """Render the document of a merged product."""
+    answer = _add_merge_info(_product(entry, {}), entry.id, laid)
+    answer["variants"] = [_add_merge_info(_variant(variant, {}), variant.id, laid) for variant in entry.variants]
     return _encode(answer)
 
 
@@ -81,7 +81,7 @@ def _variant(variant: Variant, packed: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def product(product: Product, packed: Mapping[str, Any]) -> bytes:
-    """A product's document; `packed` as Rendering.product takes it."""
+    """Render a product's document; `packed` holds data that is already encoded, by the id of product or variant."""
     return _encode(_product(product, packed))
 
 
@@ -109,46 +109,46 @@ _URL = msgspec.json.Decoder(str)
 
 
 def with_images(document: bytes, images: Mapping[str, str], base_url: str) -> bytes:
-    """The document with `id` and `stored_url` at media whose address has an image, and at no others.
+    """Set `id` and `stored_url` of media whose URL has a stored image, and remove them from other media.
 
-    Only what leads to the media is taken apart: numbers and texts stay the bytes they were.
+    Only the path to the media is decoded, so that all other values keep their bytes.
     """
     top = _TOP.decode(document)
     variants = _VARIANTS.decode(top["variants"])
     for part in (top, *variants):
         data = _DATA.decode(part["data"])
         if "media" in data:
-            items = [_pictured(item, images, base_url) for item in _MEDIA.decode(data["media"])]
+            items = [_with_image(item, images, base_url) for item in _MEDIA.decode(data["media"])]
             data["media"] = msgspec.Raw(_encode(items))
             part["data"] = msgspec.Raw(_encode(data))
     top["variants"] = msgspec.Raw(_encode(variants))
     return _encode(top)
 
 
-def _pictured(item: dict[str, msgspec.Raw], images: Mapping[str, str], base_url: str) -> dict[str, Any]:
-    kept = {name: value for name, value in item.items() if name not in ("id", "stored_url")}
+def _with_image(item: dict[str, msgspec.Raw], images: Mapping[str, str], base_url: str) -> dict[str, Any]:
+    original = {name: value for name, value in item.items() if name not in ("id", "stored_url")}
     image = images.get(_URL.decode(item["url"])) if "url" in item else None
-    return kept if image is None else kept | {"id": image, "stored_url": f"{base_url}/v1/media/{image}"}
+    return original if image is None else original | {"id": image, "stored_url": f"{base_url}/v1/media/{image}"}
 
 
 class WireRendering:
-    """The port's face of this module; `base_url` is where the API answers."""
+    """Rendering port of the catalogue; `base_url` is the API's URL."""
 
     def __init__(self, base_url: str = "http://127.0.0.1:8080") -> None:
         self._base_url = base_url.rstrip("/")
 
     def with_images(self, document: bytes, images: Mapping[str, str]) -> bytes:
-        """The document with its stored images."""
+        """Set the stored images of the document's media."""
         return with_images(document, images, self._base_url)
 
     def pack(self, data: Mapping[str, Any]) -> Any:
-        """The data encoded once."""
+        """Encode the data once."""
         return pack(data)
 
     def product(self, entry: Product, packed: Mapping[str, Any]) -> bytes:
-        """The product's document."""
+        """Render a product's document."""
         return product(entry, packed)
 
     def merged(self, entry: Product, laid: Laid) -> bytes:
-        """The document of a product that merges tie to others."""
+        """Render the document of a merged product."""
         return merged(entry, laid)

@@ -1,4 +1,4 @@
-"""The JSON of a source's category rules (docs/conventions.md#category-rules)."""
+"""JSON of a source's category rules (docs/conventions.md#category-rules)."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -17,40 +17,45 @@ from domain.runs.model import Run
 from domain.runs.usecases.category_rules import PathsAndRules, source_categories
 
 MOST_CHANGES = 1_000
-"""Rules that one request sets or removes."""
+"""Maximum number of rules that one request sets or removes."""
 _PATH = {"examples": [["Living Room", "Chairs"]]}
 
 
-def _category(of: Callable[[SourceCategory], str | None], description: str) -> Any:
-    """A category by id and path."""
-    shown = record(
+def _category(select: Callable[[SourceCategory], str | None], description: str) -> Any:
+    """Return a property with the id and path of the selected category."""
+    schema = record(
         None,
         {"id": id_of("ctg"), "path": array(text("Seating")) | {"examples": [["Seating", "Chairs"]]}},
         description=description,
     )
 
     def render(row: SourceCategory, _view: Any) -> dict[str, Any] | None:
-        found = categories.everything().get(of(row) or "")
-        return {"id": found.id, "path": list(found.path)} if found else None
+        category = categories.everything().get(select(row) or "")
+        return {"id": category.id, "path": list(category.path)} if category else None
 
-    return optional(computed(shown, render))
+    return optional(computed(schema, render))
 
 
 SOURCE_CATEGORY = Resource[SourceCategory](
     "source_category",
     {
-        "path": array(text("Living Room"), description="The source's own names, from the top down.") | _PATH,
-        "products": integer(120, least=0, description="Products at the path or below it."),
-        "rule": _category(lambda row: row.rule, "The path's own rule."),
-        "inherited": _category(lambda row: row.inherited, "The nearest rule above, which counts where there is none."),
-        "suggestion": _category(lambda row: row.suggestion, "What might be its rule, where that is plain enough."),
+        "path": array(text("Living Room"), description="The category's names in the source, from the top level down.")
+        | _PATH,
+        "products": integer(120, least=0, description="Number of products at the path or below it."),
+        "rule": _category(lambda row: row.rule, "The category that the path's own rule sets."),
+        "inherited": _category(
+            lambda row: row.inherited, "The category of the nearest rule above, which applies if the path has no rule."
+        ),
+        "suggestion": _category(
+            lambda row: row.suggestion, "A suggested category for a rule, if one is likely enough."
+        ),
     },
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """The answer: its categories as JSON, how many were left out, and the run that files the products by the rules just set."""
+    """Response with the categories as JSON, the number of omitted ones, and the run that applies new rules to products."""
 
     categories: bytes
     left_out: int
@@ -58,25 +63,26 @@ class Listing:
 
 
 def listing(found: PathsAndRules) -> tuple[bytes, int]:
-    """Render a source's categories: as JSON, and how many were left out."""
+    """Render a source's categories; return their JSON and the number of omitted ones."""
     listed = source_categories(found)
-    view = cast("View", None)  # a path is the same for everybody
-    return msgspec.json.encode([SOURCE_CATEGORY.render(one, view) for one in listed.categories]), listed.left_out
+    view = cast("View", None)  # the rendering does not depend on the tenant
+    rows = [SOURCE_CATEGORY.render(category, view) for category in listed.categories]
+    return msgspec.json.encode(rows), listed.left_out
 
 
 CATEGORY_RULES = Resource[Listing](
     "category_rules",
     {
         "categories": Field(
-            array(SOURCE_CATEGORY.schema, description="Every path, in the order of the paths."),
+            array(SOURCE_CATEGORY.schema, description="The source's category paths in alphabetical order."),
             lambda row, _view: msgspec.Raw(row.categories),
             rendered=True,
         ),
         "left_out": integer(
-            0, least=0, description="How many paths more there are than are listed: those of few products."
+            0, least=0, description="Number of paths that are not listed, which have the fewest products."
         ),
         "run": Field(
-            RUN.schema | {"description": "Files the products by the rules just set."},
+            RUN.schema | {"description": "The run that applies the new rules to the products."},
             lambda row, view: RUN.render(row.run, view) if row.run else None,
             optional=True,
             rendered=True,

@@ -1,4 +1,4 @@
-"""The JSON of stock checks."""
+"""JSON of stock checks."""
 
 from adapters.wire.products import AVAILABILITY
 from adapters.wire.resource import Resource, parts
@@ -12,13 +12,13 @@ _RESULT = Resource[CheckResult](
         "source": id_of("src"),
         "offer": id_of("ofr"),
         "availability": AVAILABILITY,
-        "quantity": optional(integer(4, description="Left out where it is not known.")),
-        "checked_at": optional(timestamp("When the source answered; left out while it has not.")),
+        "quantity": optional(integer(4, description="Omitted if the source does not state it.")),
+        "checked_at": optional(timestamp("When the source answered; omitted until then.")),
         "failure": optional(
             failure(
                 "not_checkable",
-                "The source's connector cannot ask.",
-                "Why there is no answer for this offer; it stays as it was.",
+                "The source's connector does not support stock checks.",
+                "Why the offer could not be checked; it is unchanged.",
             )
         ),
     },
@@ -29,6 +29,6 @@ STOCK_CHECK = Resource[StockCheck](
         "id": id_of("chk"),
         "variant": id_of("var"),
         "status": named("stock_check_status", enum(*CheckStatus)),
-        "results": parts(_RESULT, lambda check: check.results, "One for each offer that is not withdrawn."),
+        "results": parts(_RESULT, lambda check: check.results, "One result for each offer that is not withdrawn."),
     },
 )

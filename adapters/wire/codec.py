@@ -1,4 +1,4 @@
-"""Rows as JSON bytes."""
+"""Serialisation of rows as JSON."""
 
 from decimal import Decimal
 from typing import Any
@@ -7,12 +7,12 @@ import msgspec
 
 
 class JsonCodec:
-    """msgspec's JSON with exact fractions."""
+    """Codec with msgspec's JSON and exact fractions."""
 
     def __init__(self) -> None:
         self.encode = msgspec.json.Encoder(decimal_format="number").encode
         self._decode = msgspec.json.Decoder(float_hook=Decimal).decode
 
     def decode(self, data: bytes) -> Any:
-        """The value again. Raises ValueError."""
+        """Decode a value. Raises ValueError."""
         return self._decode(data)

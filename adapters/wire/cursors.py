@@ -1,4 +1,4 @@
-"""Opaque cursors that cannot be forged, or carried to another list, organisation, mode or set of filters."""
+"""Opaque cursors, signed and bound to a list, organisation, mode and filters."""
 
 import base64
 import binascii
@@ -21,37 +21,37 @@ PAGING = frozenset({"limit", "starting_after", "ending_before"})
 _MAC = 12
 LONGEST_CURSOR = 1024
 CURSOR_FORMAT = "cursor"
-"""What the schema of a parameter says that takes one: whatever it is given that is none is an `invalid_cursor`."""
-NO_CURSOR = "This is not a cursor. Give the next_cursor of the page before, whole and unchanged, or leave it out to begin with the first page."
+"""JSON Schema format of cursor parameters; invalid values get the error code `invalid_cursor`."""
+NO_CURSOR = "This is not a cursor. Send the unchanged next_cursor of the previous page, or omit the cursor to start with the first page."
 OTHER_LIST = (
-    "This list did not give this cursor with these filters. A cursor goes on only in the list that gave it, in the same mode and with the "
-    "same filters (limit may change): use them again, or leave the cursor out to begin with the first page."
+    "The cursor does not belong to this list with these filters. Use it with the list, the mode and the filters that returned it (limit may "
+    "change), or omit it to start with the first page."
 )
-_LATELY = 4096
-"""Cursors remembered: all who stream a tenant's events need the same ones."""
+_CACHE_SIZE = 4096
+"""Number of cached cursors; all streams of a tenant need the same ones."""
 
 
 def context_of(operation: str, tenant: Tenant, ids: Mapping[str, str], query: Mapping[str, Any]) -> bytes:
-    """What a cursor is bound to: the list, the organisation, its mode, the ids in the path and the filters (`query`)."""
+    """Return the bytes that bind a cursor to its list, organisation, mode, path ids and filters (`query`)."""
     filters = sorted((name, str(value)) for name, value in query.items())
     return repr((operation, tenant.org, tenant.livemode, sorted(ids.items()), filters)).encode()
 
 
 class Cursors:
-    """Signs and opens cursors (a keyed BLAKE2b over context and key, RFC 7693); those of former keys open, too."""
+    """Signs and opens cursors (keyed BLAKE2b over context and key, RFC 7693); former signing keys are accepted."""
 
     def __init__(self, keys: SigningKeys) -> None:
         self._keys = keys
 
     def sign(self, context: bytes, key: str | None) -> str | None:
-        """The cursor of the item with that key, or None for no key."""
+        """Return the cursor of the item with the key; None for None."""
         if key is None:
             return None
         text = key.encode()
         return _text(_mac(self._keys.current, context, text) + text)
 
     def open(self, context: bytes, cursor: str) -> str | None:
-        """The key inside, or None when the cursor was not issued in this context."""
+        """Return the key of a cursor, or None if the cursor was not issued in this context."""
         if len(cursor) > LONGEST_CURSOR:
             return None
         try:
@@ -59,21 +59,21 @@ class Cursors:
             key = raw[_MAC:].decode()
         except (ValueError, binascii.Error):
             return None
-        return key if self._signed(context, raw) and _text(raw) == cursor else None
+        return key if self._is_signed(context, raw) and _text(raw) == cursor else None
 
-    def _signed(self, context: bytes, raw: bytes) -> bool:
+    def _is_signed(self, context: bytes, raw: bytes) -> bool:
         if compare_digest(_mac(self._keys.current, context, raw[_MAC:]), raw[:_MAC]):
             return True
-        return any(compare_digest(_mac(one.key, context, raw[_MAC:]), raw[:_MAC]) for one in self._keys.former)
+        return any(compare_digest(_mac(former.key, context, raw[_MAC:]), raw[:_MAC]) for former in self._keys.former)
 
     def page_request(self, context: bytes, query: Mapping[str, Any]) -> PageRequest:
-        """The page that the query asks for. Raises InvalidRequest with code invalid_cursor, or for both directions."""
+        """Return the page that the query requests. Raises InvalidRequest for an invalid cursor or two directions."""
         after, before = query.get("starting_after"), query.get("ending_before")
         limit = query.get("limit", 20)
         if after is None and before is None:
             return PageRequest(limit)
         if after is not None and before is not None:
-            detail = "Give starting_after (to go on) or ending_before (to go back), not both."
+            detail = "Send either starting_after (next page) or ending_before (previous page), not both."
             raise InvalidRequest(detail, fields=(FieldError("query.ending_before", "invalid_value", detail),))
         name, cursor = ("starting_after", after) if before is None else ("ending_before", before)
         key = self.open(context, str(cursor))
@@ -83,13 +83,13 @@ class Cursors:
         return PageRequest(limit, key, backwards=before is not None)
 
     def wrong(self, cursor: str) -> str:
-        """Why a cursor is refused, as far as the text itself tells, and what to give instead."""
+        """Return the error detail for an invalid cursor."""
         if (looks_like := kind_of(cursor)) is not None:
-            return f"This is the id of {looks_like}, not a cursor. Give the next_cursor of the page before, not an id."
+            return f"This is the ID of {looks_like}, not a cursor. Send the next_cursor of the previous page."
         return OTHER_LIST if self._is_whole(cursor) else NO_CURSOR
 
     def _is_whole(self, cursor: str) -> bool:
-        """Whether the text could be one of our cursors, uncut: none can be told from the cursor of another list."""
+        """Return whether the text has a cursor's form; it may belong to another list, or be forged."""
         try:
             raw = base64.b64decode(cursor.encode("ascii") + b"=" * (-len(cursor) % 4), altchars=b"-_", validate=True)
             raw[_MAC:].decode()
@@ -107,33 +107,33 @@ def _mac(key: bytes, context: bytes, text: bytes) -> bytes:
 
 
 class FeedCursors:
-    """Cursors of the change feed: a place in one's own log and in the network's, bound to organisation and mode alone.
+    """Cursors of the change feed: positions in the tenant's log and the network log, bound to organisation and mode only.
 
-    So the very same cursor serves the change feed and the stream, whatever the filters, exports and webhook headers.
+    The same cursor therefore works for the change feed and the stream with any filters, for exports and webhook headers.
     """
 
     def __init__(self, keys: SigningKeys) -> None:
         self._cursors = Cursors(keys)
-        self._signed = lru_cache(maxsize=_LATELY)(self._sign)
+        self._sign_cached = lru_cache(maxsize=_CACHE_SIZE)(self._sign)
 
     def sign(self, tenant: Tenant, position: FeedPosition) -> str:
-        """The cursor of everything after that position."""
-        return self._signed(tenant, position)
+        """Return the cursor of the position."""
+        return self._sign_cached(tenant, position)
 
     def _sign(self, tenant: Tenant, position: FeedPosition) -> str:
-        text = f"{_written(position.own)} {_written(position.network)}"
-        return self._cursors.sign(_feed_of(tenant), text) or ""
+        text = f"{_format(position.own)} {_format(position.network)}"
+        return self._cursors.sign(_context(tenant), text) or ""
 
     def open(self, tenant: Tenant, text: str) -> FeedPosition | None:
-        """The position inside, or None when the cursor is not this tenant's."""
-        key = self._cursors.open(_feed_of(tenant), text)
+        """Return the position of a cursor, or None if the cursor does not belong to the tenant."""
+        key = self._cursors.open(_context(tenant), text)
         if key is None:
             return None
         own, _, network = key.partition(" ")
-        return FeedPosition(_read(own), _read(network))
+        return FeedPosition(_parse(own), _parse(network))
 
 
-def _feed_of(tenant: Tenant) -> bytes:
+def _context(tenant: Tenant) -> bytes:
     return context_of("changes", tenant, {}, {})
 
 
@@ -141,13 +141,13 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 
 
-def _written(position: LogPosition) -> str:
-    """Position, epoch and microseconds, as far as they are known. A position alone is what the first cursors held."""
+def _format(position: LogPosition) -> str:
+    """Format position, epoch and, if known, time in microseconds; early cursors held the position only."""
     time = "" if position.time is None else f".{(position.time - _EPOCH) // _MICROSECOND:x}"
     return f"{position.position:x}.{position.epoch:x}{time}"
 
 
-def _read(text: str) -> LogPosition:
+def _parse(text: str) -> LogPosition:
     if "." not in text:
         return LogPosition(position=int(text or "0"))
     position, epoch, *time = text.split(".")

@@ -1,4 +1,4 @@
-"""The schema of each type's event: one envelope, and `data` as feed, stream and webhooks give it (docs/conventions.md#event-types)."""
+"""Schemas of events by type, as in feed, stream and webhooks (docs/conventions.md#event-types)."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -35,7 +35,7 @@ _PROVENANCE = named(
             "confidence": number(1.0),
             "observed_at": timestamp(),
         },
-        description="Where the new value comes from, and when it was seen.",
+        description="The origin of the new value, and when it was observed.",
     ),
 )
 _CHANGE = named(
@@ -44,23 +44,23 @@ _CHANGE = named(
         None,
         {
             "path": text("price"),
-            "old": {"description": "null where there was none. Left out of thin payloads."},
-            "new": {"description": "null where there is none any more. Left out of thin payloads."},
+            "old": {"description": "Null if there was no value. Omitted in thin payloads."},
+            "new": {"description": "Null if the value was removed. Omitted in thin payloads."},
             "provenance": _PROVENANCE,
-            "omitted": boolean(description="The values are too large to be told: read the object."),
+            "omitted": boolean(description="The values are too large for the event. Read the object."),
         },
         optional=("old", "new", "provenance", "omitted"),
-        description="One changed field. Thin payloads have its `path` alone.",
+        description="One changed field. Thin payloads contain its `path` only.",
     ),
 )
 _CHANGES: Final[Mapping[str, Schema]] = {
     "fields": array(_CHANGE),
-    "fields_omitted": integer(12, least=1, description="How many further fields changed, at least: read the object."),
+    "fields_omitted": integer(12, least=1, description="Minimum number of further changed fields. Read the object."),
 }
 _VERSIONS: Final[Mapping[str, Schema]] = {
-    "version": integer(7, least=1, description="The subject's version with this change."),
+    "version": integer(7, least=1, description="The subject's version after this change."),
     "previous_version": integer(
-        6, least=1, description="The version before; another one than you hold means that an event is missing."
+        6, least=1, description="The version before this change. If yours differs, you have missed an event."
     ),
 }
 _PRODUCT: Final[Mapping[str, Schema]] = {"id": id_of("prod"), "catalogue": id_of("cat")}
@@ -74,7 +74,7 @@ _OFFER: Final[Mapping[str, Schema]] = {
     "location": text("NJ"),
     "availability": AVAILABILITY,
 }
-_FACETS = array(named("facet", enum("price", "stock", "availability")), description="What kinds of facts changed.")
+_FACETS = array(named("facet", enum("price", "stock", "availability")), description="The kinds of changed values.")
 _OBJECTS: Final[Mapping[str, Schema]] = {
     "product": PRODUCT,
     "variant": VARIANT
@@ -85,32 +85,32 @@ _OBJECTS: Final[Mapping[str, Schema]] = {
     },
     "offer": OFFER_LINE,
 }
-"""What fat payloads carry as `data.object`, by what the event is about."""
-_NO_MORE: Final[Mapping[str, Schema]] = {}
+"""Schemas of `data.object` in fat payloads, by the type of the subject."""
+_NO_PROPERTIES: Final[Mapping[str, Schema]] = {}
 _MERGE: Final[Mapping[str, Schema]] = {"merge": id_of("mrg")}
 _PREVIOUS: Final[Mapping[str, Schema]] = {
-    "previous_product": id_of("prod", "The product that it was shown in before: read that again as well.")
+    "previous_product": id_of("prod", "The product that showed the variant before. Read it again as well.")
 }
 
 
-def _about(
-    noun: str, ids: Mapping[str, Schema], more: Mapping[str, Schema] = _NO_MORE, *, changes: bool = True
+def _object_data(
+    noun: str, ids: Mapping[str, Schema], more: Mapping[str, Schema] = _NO_PROPERTIES, *, changes: bool = True
 ) -> Schema:
-    """The data of an event about a product, variant or offer."""
+    """Return the schema of the data of an event about a product, variant or offer."""
     optional = ("previous_version", "fields", "fields_omitted", "object")
-    whole = _OBJECTS[noun] | {"description": f"In fat payloads the {noun}, as of `version`."}
-    told = _CHANGES if changes else {}
-    return record(None, {**ids, **_VERSIONS, **more, **told, "object": whole}, optional)
+    object_schema = _OBJECTS[noun] | {"description": f"The {noun} at `version`, in fat payloads only."}
+    fields = _CHANGES if changes else {}
+    return record(None, {**ids, **_VERSIONS, **more, **fields, "object": object_schema}, optional)
 
 
 def _source(status: str, *, reason: bool) -> Schema:
-    told = {"status_reason": STATUS_REASON} if reason else {}
+    status_reason = {"status_reason": STATUS_REASON} if reason else {}
     properties = {
         "id": id_of("src"),
         "catalogue": id_of("cat"),
         "status": constant(status),
-        "run": id_of("run", "The run whose outcome it was."),
-        **told,
+        "run": id_of("run", "The run that caused the change."),
+        **status_reason,
         "version": integer(4, least=1),
         **_CHANGES,
     }
@@ -123,48 +123,50 @@ def _catalogue() -> Schema:
 
 
 def _usage() -> Schema:
-    """The resource as of then, and which of its meters it is about."""
-    about = {
+    """Return the schema of the usage resource at that time, with the meter that reached the threshold."""
+    event_properties = {
         "id": id_of("org"),
         "meter": METER,
-        "threshold": integer(80, least=1, description="Per cent of what the plan includes: 80 or 100."),
+        "threshold": integer(80, least=1, description="The threshold in percent of the plan's quota: 80 or 100."),
         "used": integer(412_000, least=0),
         "included": integer(500_000, least=0),
         "version": integer(1, least=1),
     }
     usage = USAGE.schema
-    properties = {**usage["properties"], **about}
-    return {"type": "object", "properties": properties, "required": [*usage["required"], *about]}
+    properties = {**usage["properties"], **event_properties}
+    return {"type": "object", "properties": properties, "required": [*usage["required"], *event_properties]}
 
 
 def _export() -> Schema:
-    version = {"version": integer(1, least=1, description="Always 1: an export is completed once.")}
+    version = {"version": integer(1, least=1, description="Always 1, because an export is completed once.")}
     properties = {**EXPORT.schema["properties"], **version}
-    whole = {**EXPORT.schema, "properties": properties, "required": [*EXPORT.schema["required"], *version]}
-    return named("export_completed_data", whole)
+    schema = {**EXPORT.schema, "properties": properties, "required": [*EXPORT.schema["required"], *version]}
+    return named("export_completed_data", schema)
 
 
 def _data() -> dict[str, Schema]:
-    """The data of each type that is sent, or that a sample can be had of."""
+    """Return the data schema of each event type that is sent or has a sample."""
     return {
-        "offer.changed": _about("offer", _OFFER, {"facets": _FACETS}),
-        "offer.created": _about("offer", _OFFER),
-        "product.created": _about("product", _PRODUCT),
-        "product.updated": _about("product", _PRODUCT),
-        "product.discontinued": _about("product", _PRODUCT),
-        "product.merged": _about("product", _PRODUCT, {"merged_into": id_of("prod"), **_MERGE}, changes=False),
-        "product.unmerged": _about(
-            "product", _PRODUCT, {"unmerged_from": id_of("prod", "What it was shown as."), **_MERGE}
+        "offer.changed": _object_data("offer", _OFFER, {"facets": _FACETS}),
+        "offer.created": _object_data("offer", _OFFER),
+        "product.created": _object_data("product", _PRODUCT),
+        "product.updated": _object_data("product", _PRODUCT),
+        "product.discontinued": _object_data("product", _PRODUCT),
+        "product.merged": _object_data("product", _PRODUCT, {"merged_into": id_of("prod"), **_MERGE}, changes=False),
+        "product.unmerged": _object_data(
+            "product", _PRODUCT, {"unmerged_from": id_of("prod", "The product that was shown instead."), **_MERGE}
         ),
-        "product.published": _about("product", _PRODUCT),
-        "product.withdrawn": _about("product", _PRODUCT, changes=False),
-        "variant.created": _about("variant", _VARIANT),
-        "variant.updated": _about("variant", _VARIANT),
-        "variant.merged": _about(
+        "product.published": _object_data("product", _PRODUCT),
+        "product.withdrawn": _object_data("product", _PRODUCT, changes=False),
+        "variant.created": _object_data("variant", _VARIANT),
+        "variant.updated": _object_data("variant", _VARIANT),
+        "variant.merged": _object_data(
             "variant", _VARIANT, {"merged_into": id_of("var"), **_PREVIOUS, **_MERGE}, changes=False
         ),
-        "variant.unmerged": _about(
-            "variant", _VARIANT, {"unmerged_from": id_of("var", "What it was shown as."), **_PREVIOUS, **_MERGE}
+        "variant.unmerged": _object_data(
+            "variant",
+            _VARIANT,
+            {"unmerged_from": id_of("var", "The variant that was shown instead."), **_PREVIOUS, **_MERGE},
         ),
         "source.degraded": _source("degraded", reason=True),
         "source.blocked": _source("blocked", reason=True),
@@ -181,22 +183,22 @@ def _data() -> dict[str, Schema]:
 
 
 def _event(type: str, data: Schema) -> Schema:
-    """The schema of one type's event, titled after it: `offer.changed` is `offer_changed_event`."""
+    """Return the schema of one type's event, with a title such as `offer_changed_event`."""
     name = type.replace(".", "_")
     titled = data if "title" in data else named(f"{name}_data", data)
-    whole = envelope_schema(constant(type), titled, dict(data["properties"]["id"]), TYPES[type].area)
-    return named(f"{name}_event", whole)
+    schema = envelope_schema(constant(type), titled, dict(data["properties"]["id"]), TYPES[type].area)
+    return named(f"{name}_event", schema)
 
 
 EVENT_TYPES: Final[Mapping[str, Schema]] = {type: _event(type, data) for type, data in sorted(_data().items())}
-"""The schema of each type that is sent, or that a sample can be had of: the whole event."""
+"""Event schemas by type, of all types that are sent or have a sample."""
 TYPED_EVENT: Final[Schema] = {
     "title": "typed_event",
-    "description": "An event of a type that this description knows. New types come without a new version of the API.",
+    "description": "An event of a type in this description. New types are added without a new version of the API.",
     "oneOf": list(EVENT_TYPES.values()),
     "discriminator": {
         "propertyName": "type",
         "mapping": {type: f"#/components/schemas/{event['title']}" for type, event in EVENT_TYPES.items()},
     },
 }
-"""One of these events, told apart by `type`."""
+"""Union of the event schemas, discriminated by `type`."""

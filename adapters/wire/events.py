@@ -1,4 +1,4 @@
-"""Events as JSON: the envelope (docs/conventions.md#envelope), the very bytes that feed, stream and webhooks give."""
+"""Encoding of events (docs/conventions.md#envelope) to the bytes that feed, stream and webhooks share."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -17,13 +17,13 @@ from domain.kernel.tenancy import Tenant
 _decode = msgspec.json.Decoder().decode
 _encode = msgspec.json.Encoder(decimal_format="number").encode
 
-_MARK = 40
-"""Bytes that telling how many fields are left out takes, at most."""
+_OMITTED_BYTES = 40
+"""Maximum bytes of the member `fields_omitted`."""
 
 
 @lru_cache(maxsize=256)
 def _provenance(provenance: Provenance) -> msgspec.Raw:
-    """Encoded once for the many fields of one run."""
+    """Encode a provenance; the result is cached for the many fields of one run."""
     return msgspec.Raw(
         _encode(
             {
@@ -43,7 +43,7 @@ def _field(path: str, old: Any, new: Any, provenance: dict[str, Any]) -> dict[st
 
 
 def data(event: Event) -> dict[str, Any]:
-    """The event's data: ids, version, facets, and each changed field with its provenance."""
+    """Render the event's data: ids, version, facets, and each changed field with its provenance."""
     answer: dict[str, Any] = {**event.data}
     if event.catalogue not in (None, event.subject):
         answer["catalogue"] = event.catalogue
@@ -54,13 +54,13 @@ def data(event: Event) -> dict[str, Any]:
         answer["facets"] = list(event.facets)
     if event.fields:
         provenance = {"provenance": _provenance(event.provenance)} if event.provenance else {}
-        own = {path: {"provenance": _provenance(one)} for path, one in event.origins.items()}
-        answer["fields"] = [_field(path, old, new, own.get(path, provenance)) for path, old, new in event.fields]
+        origins = {path: {"provenance": _provenance(origin)} for path, origin in event.origins.items()}
+        answer["fields"] = [_field(path, old, new, origins.get(path, provenance)) for path, old, new in event.fields]
     return answer
 
 
 def envelope(event: Event, tenant: Tenant, time: datetime) -> dict[str, Any]:
-    """The whole event."""
+    """Render the event's envelope with its data."""
     return {
         "id": event.id,
         "type": event.type,
@@ -79,12 +79,12 @@ def envelope(event: Event, tenant: Tenant, time: datetime) -> dict[str, Any]:
 
 
 def told(event: Event, tenant: Tenant, time: datetime) -> bytes:
-    """The event's bytes. Of one that is too large the largest values are left out: their fields say `omitted` instead."""
+    """Encode the event; the largest values of an oversized event are replaced by `omitted`."""
     return bounded(envelope(event, tenant, time))
 
 
 def bounded(whole: Mapping[str, Any]) -> bytes:
-    """An envelope's bytes, EVENT_BYTES at most unless something else than its fields is large."""
+    """Encode an envelope, shortening its fields to fit into EVENT_BYTES."""
     body = _encode(whole)
     if len(body) <= EVENT_BYTES or "fields" not in whole["data"]:
         return body
@@ -94,15 +94,15 @@ def bounded(whole: Mapping[str, Any]) -> bytes:
 
 
 def without_values(whole: dict[str, Any], most: int) -> None:
-    """Bring an envelope to so many bytes: the values of its largest fields go, and where that is not enough last fields."""
-    fields, excess = whole["data"]["fields"], len(_encode(whole)) + _MARK - most
-    sizes = [(len(_encode([field.get("old"), field.get("new")])), place) for place, field in enumerate(fields)]
-    for length, place in sorted(sizes, reverse=True):
+    """Shorten an envelope in place to `most` bytes: omit the largest values first, then drop fields from the end."""
+    fields, excess = whole["data"]["fields"], len(_encode(whole)) + _OMITTED_BYTES - most
+    sizes = [(len(_encode([field.get("old"), field.get("new")])), index) for index, field in enumerate(fields)]
+    for length, index in sorted(sizes, reverse=True):
         if excess <= 0:
             return
-        fields[place] = omitted(fields[place])
+        fields[index] = omitted(fields[index])
         excess -= length - 8
-    count, excess = len(fields), len(_encode(whole)) + _MARK - most
+    count, excess = len(fields), len(_encode(whole)) + _OMITTED_BYTES - most
     while excess > 0 and fields:
         excess -= len(_encode(fields.pop()))
     if len(fields) < count:
@@ -110,26 +110,26 @@ def without_values(whole: dict[str, Any], most: int) -> None:
 
 
 class WireEventRendering:
-    """The port's face of this module."""
+    """EventRendering port."""
 
     def event(self, event: Event, tenant: Tenant, time: datetime) -> bytes:
-        """The envelope with its data."""
+        """Encode the event."""
         return told(event, tenant, time)
 
     def redacted(self, event: LoggedEvent, groups: frozenset[str]) -> bytes | None:
-        """The envelope with these field groups alone; None when nothing of the change may be shown.
+        """Return the envelope restricted to the field groups, or None if no changed field belongs to them.
 
-        Versions that show nothing to this reader leave gaps, so `previous_version` goes as well.
+        `previous_version` is removed, because a reader does not receive every version.
         """
         if not event.type.startswith("offer."):
             return event.body
-        answer = _decode(event.body)
-        shown = answer["data"]
-        fields = [field for field in shown.get("fields", ()) if GROUP_OF.get(field["path"], "base") in groups]
+        whole = _decode(event.body)
+        redacted = whole["data"]
+        fields = [field for field in redacted.get("fields", ()) if GROUP_OF.get(field["path"], "base") in groups]
         if not fields:
             return None
-        shown["fields"] = fields
-        if "facets" in shown:
-            shown["facets"] = facets([(field["path"], None, None) for field in fields])
-        shown.pop("previous_version", None)
-        return _encode(answer)
+        redacted["fields"] = fields
+        if "facets" in redacted:
+            redacted["facets"] = facets([(field["path"], None, None) for field in fields])
+        redacted.pop("previous_version", None)
+        return _encode(whole)

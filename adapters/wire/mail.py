@@ -1,4 +1,4 @@
-"""The JSON of inbound messages (docs/mail.md)."""
+"""JSON of inbound messages (docs/mail.md)."""
 
 from adapters.wire.resource import Resource
 from domain.kernel.resource import computed, optional
@@ -19,8 +19,8 @@ ATTACHMENT = record(
     {
         "filename": text("spring-price-list.csv", longest=LONGEST_TEXT),
         "bytes": integer(48213, least=0),
-        "run": id_of("run", "The run that reads the file."),
-        "note": enum(*AttachmentNote) | {"description": "Why no run reads the file."},
+        "run": id_of("run", "The run that imports the file."),
+        "note": enum(*AttachmentNote) | {"description": "Why no run imports the file."},
     },
     optional=("run", "note"),
 )
@@ -30,10 +30,10 @@ AUTHENTICATION = record(
         "spf": named("mail_check_result", enum(*CheckResult)),
         "dkim": named("mail_check_result", enum(*CheckResult)),
         "dmarc": named("mail_check_result", enum(*CheckResult)),
-        "policy": enum(*MailPolicy) | {"description": "What the author's domain asks to be done with mail that fails."},
+        "policy": enum(*MailPolicy) | {"description": "The DMARC policy of the author's domain for mail that fails."},
     },
     optional=("policy",),
-    description="What was found of the sender; left out of messages that were refused before that was looked into.",
+    description="Results of the sender's authentication; omitted if the message was refused before the checks.",
 )
 INBOUND_MESSAGE = Resource[InboundMessage](
     "inbound_message",
@@ -48,12 +48,12 @@ INBOUND_MESSAGE = Resource[InboundMessage](
         "status": named("inbound_message_status", enum(*MessageStatus)),
         "reason": optional(
             enum(*MessageReason)
-            | {"description": "Why it was refused, or why an accepted one started nothing (`duplicate`, `no_data`)."}
+            | {
+                "description": "Why the message was refused, or why an accepted message started no run (`duplicate`, `no_data`)."
+            }
         ),
-        "detail": optional(text("other@vendor.example may not send to this address.", longest=2000)),
-        "attachments": array(
-            ATTACHMENT, most=MOST_LISTED, description="What came with it, whether it was read or not."
-        ),
+        "detail": optional(text("other@vendor.example is not permitted to send to this address.", longest=2000)),
+        "attachments": array(ATTACHMENT, most=MOST_LISTED, description="All attachments, imported or not."),
         "authentication": optional(AUTHENTICATION),
     },
 )

@@ -1,4 +1,4 @@
-"""The JSON of mappings (docs/mapping.md)."""
+"""JSON of column mappings (docs/mapping.md)."""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -26,18 +26,18 @@ from domain.kernel.schema import (
 from domain.mappings.model import Confirmation, MappingStatus, SourceMapping
 from domain.mappings.proposing import MOST_COLUMNS, SAMPLE_ROWS
 
-POSITION = integer(0, least=0, description="The column's place in the table, counted from 0.")
-FIELD = text("sku", longest=200, description="What the column means (docs/mapping.md#fields).")
+POSITION = integer(0, least=0, description="The column's position in the table, from 0.")
+FIELD = text("sku", longest=200, description="The field that the column is mapped to (docs/mapping.md#fields).")
 COLUMN = record(
     None,
     {
-        "column": text("Item No.", shortest=0, description="The header, exactly as the file has it."),
+        "column": text("Item No.", shortest=0, description="The header exactly as in the file."),
         "position": POSITION,
-        "prefix": boolean(False, "One of a numbered family: Image 1, Image 2."),
+        "prefix": boolean(False, "The column is one of a numbered series, such as Image 1 and Image 2."),
         "field": FIELD,
-        "settings": map_of({}, {"unit": "in"}, "How its values are read: unit, location, currency and the like."),
-        "tier": enum(*MappingTier) | {"description": "What that rests on."},
-        "confidence": number(1.0, "How sure it is, from 0 to 1."),
+        "settings": map_of({}, {"unit": "in"}, "How the values are read, such as unit, location or currency."),
+        "tier": enum(*MappingTier) | {"description": "How the field was determined."},
+        "confidence": number(1.0, "Confidence in the field, from 0 to 1."),
     },
 )
 UNMAPPED = named(
@@ -74,16 +74,17 @@ MAPPING = Resource[SourceMapping](
             description="The first rows below the headers; long cells are shortened.",
         ),
         "columns": computed(
-            array(COLUMN, most=MOST_COLUMNS, description="The columns that are read."),
+            array(COLUMN, most=MOST_COLUMNS, description="The columns that are imported."),
             lambda mapping, _: [_column(column) for column in mapping.columns],
         ),
         "unmapped": computed(
-            array(UNMAPPED, most=MOST_COLUMNS, description="The columns that are not read, and why."),
+            array(UNMAPPED, most=MOST_COLUMNS, description="The columns that are not imported, with the reasons."),
             lambda mapping, _: [
-                {"column": one.column, "position": one.position, "reason": one.reason} for one in mapping.unmapped
+                {"column": column.column, "position": column.position, "reason": column.reason}
+                for column in mapping.unmapped
             ],
         ),
-        "confirmed_at": optional(timestamp("When a person last confirmed it.")),
+        "confirmed_at": optional(timestamp("When a user last confirmed the mapping.")),
         "created_at": timestamp(),
         "updated_at": timestamp(),
     },
@@ -92,23 +93,27 @@ MAPPING = Resource[SourceMapping](
 )
 EDIT: Final[Schema] = strict_object(
     {
-        "position": integer(0, least=0, most=MOST_COLUMNS, description="Needed where several columns have one header."),
-        "column": text("Item No.", shortest=0, longest=1 << 16, description="The exact header, or beside a position."),
-        "field": nullable(FIELD) | {"description": "Null for a column that is not to be read."},
+        "position": integer(
+            0, least=0, most=MOST_COLUMNS, description="Required if several columns have the same header."
+        ),
+        "column": text(
+            "Item No.", shortest=0, longest=1 << 16, description="The exact header; optional if `position` is given."
+        ),
+        "field": nullable(FIELD) | {"description": "Null excludes the column from the import."},
         "settings": {
             "type": "object",
-            "description": "Replaces the column's settings; left out, they stay while the field does.",
+            "description": "Replaces the column's settings. If omitted, they are kept unless the field changes.",
             "additionalProperties": text("in", longest=LONGEST),
             "maxProperties": 10,
             "examples": [{}],
         },
     },
     ("field",),
-    "What one column means.",
+    "The mapping of one column.",
 )
 CONFIRM = Body(
     strict_object(
-        {"columns": array(EDIT, most=MOST_COLUMNS, description="Changes; all other columns are confirmed as they are.")}
+        {"columns": array(EDIT, most=MOST_COLUMNS, description="Changed columns; all others are confirmed unchanged.")}
     ),
     into(Confirmation),
     required=False,

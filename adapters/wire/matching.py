@@ -1,4 +1,4 @@
-"""The JSON of match pairs, merges and the judge's settings (docs/matching.md)."""
+"""JSON of match pairs, merges and the judge's settings (docs/matching.md)."""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -37,15 +37,15 @@ from domain.matching.scoring import CONFLICTS
 from domain.matching.usecases.judging import LEAST_SURE, MOST_BUDGET
 
 CONFLICT = named("match_conflict", enum(*CONFLICTS, FAMILY))
-_VALUE: Final[Schema] = {"description": "What it rests on, in JSON's types; left out where nothing is stated."}
+_VALUE: Final[Schema] = {"description": "The compared value; omitted if the variant has none."}
 _EVIDENCE = Resource[PairEvidence](
     None,
     {
         "comparison": text(
-            "gtin", description="What was compared. `calibration`, `rivals` and `conflicts` are corrections."
+            "gtin", description="The comparison. `calibration`, `rivals` and `conflicts` are corrections."
         ),
-        "level": integer(2, least=0, description="Which level was found; 0 for corrections."),
-        "weight": number(6.4, "Powers of two: 1 makes a match twice as likely, -1 half as likely."),
+        "level": integer(2, least=0, description="The comparison's level of agreement; 0 for corrections."),
+        "weight": number(6.4, "log2 of the factor on the odds: 1 doubles the odds of a match, -1 halves them."),
         "name": text("the same", shortest=0, description="The level in words."),
         "left": optional(_VALUE | {"examples": ["4006381333931"]}),
         "right": optional(_VALUE | {"examples": ["4006381333931"]}),
@@ -58,8 +58,12 @@ _REASON = named(
         None,
         {
             "field": text("title"),
-            "subject_quote": text("Halden oak bench", shortest=0, description="Words of the first variant's data."),
-            "candidate_quote": text("Bench HALDEN, oak", shortest=0, description="Words of the second one's."),
+            "subject_quote": text(
+                "Halden oak bench", shortest=0, description="A quotation from the first variant's data."
+            ),
+            "candidate_quote": text(
+                "Bench HALDEN, oak", shortest=0, description="A quotation from the second variant's data."
+            ),
         },
     ),
 )
@@ -72,8 +76,8 @@ JUDGEMENT = named(
             "model": text("small-1"),
             "outcome": enum(*Outcome),
             "choice": enum("same", "different", "unsure"),
-            "confidence": number(0.97, "From 0 to 1."),
-            "reasons": array(_REASON, description="Every quote stands in the data word for word."),
+            "confidence": number(0.97, "The model's confidence, from 0 to 1."),
+            "reasons": array(_REASON, description="The reasons. Every quotation occurs word for word in the data."),
             "note": text("Same maker, same size.", shortest=0),
             "judged_at": timestamp(),
         },
@@ -97,15 +101,16 @@ MATCH_PAIR = Resource[MatchPair](
         "id": id_of("mpr"),
         "status": enum(*PairStatus),
         "probability": number(
-            0.87, "That the two are the same item: 1 / (1 + 2^-s), s being `prior` and all weights together."
+            0.87,
+            "Probability that the two are the same article: 1 / (1 + 2^-s), where s is the sum of `prior` and all weights.",
         ),
-        "prior": number(-2.1, "log2 of the odds before anything is compared."),
+        "prior": number(-2.1, "log2 of the odds before any comparison."),
         "variants": computed(
             array(
                 _SIDE,
                 least=2,
                 most=2,
-                description="The two, with the products that they belonged to when they were matched.",
+                description="The two variants, with their products at the time of matching.",
             )
             | {"examples": [[_side("var_01J8ZQ5T3V7XK2M9RB4CDW"), _side("var_01J8ZQ5T3V7XK2M9RB4CDX")]]},
             lambda pair, _: [
@@ -116,20 +121,20 @@ MATCH_PAIR = Resource[MatchPair](
         "evidence": parts(
             _EVIDENCE,
             lambda pair: pair.evidence,
-            "What speaks for and against it; with `prior` the weights add up to the log2 of the odds.",
+            "The evidence for and against a match. The sum of `prior` and the weights is the log2 of the odds.",
         ),
         "conflicts": array(
             CONFLICT,
-            description="Facts that contradict each other: with any the pair is never merged but by a person.",
+            description="Contradictory values. A pair with any of them is merged only by a user.",
         ),
         "judgement": optional(computed(JUDGEMENT, lambda pair, _: _judgement(pair.judgement))),
-        "merge": optional(id_of("mrg", "The merge of the two variants, while the pair is merged.")),
-        "held": boolean(False, "A person took its merge or its dismissal back: it waits for a person's word."),
+        "merge": optional(id_of("mrg", "The merge of the two variants, if the pair is merged.")),
+        "held": boolean(False, "A user has undone the pair's merge or dismissal, so only a user can decide it."),
         "created_at": timestamp(),
         "updated_at": timestamp(),
     },
     path="/v1/match-pairs/{id}",
-    description="Two variants of different sources that may be the same item.",
+    description="Two variants of different sources that may be the same article.",
 )
 MERGE = Resource[Merge](
     "merge",
@@ -138,13 +143,15 @@ MERGE = Resource[Merge](
         "status": enum(*MergeStatus),
         "kind": enum(*MergeKind),
         "survivor": text("var_01J8ZQ5T3V7XK2M9RB4CDW", description="The variant or product that is shown for both."),
-        "merged": text("var_01J8ZQ5T3V7XK2M9RB4CDX", description="The one that answers with the survivor meanwhile."),
-        "pair": optional(id_of("mpr", "The pair that it was made of; merges of products have none.")),
+        "merged": text(
+            "var_01J8ZQ5T3V7XK2M9RB4CDX", description="The variant or product that is merged into the survivor."
+        ),
+        "pair": optional(id_of("mpr", "The match pair of a merge of variants; omitted for merges of products.")),
         "decided_by": enum(*DecidedBy),
-        "reason": optional(text("Their variants are the same items.", shortest=0)),
+        "reason": optional(text("Their variants are the same articles.", shortest=0)),
         "rests_on": array(
             id_of("mrg"),
-            description="Merges without which it would not be. Undoing one of them is refused first, or undoes this one too if it is one of products.",
+            description="The merges that this merge depends on. While this merge exists, undoing one of them is refused, or, if this is a merge of products, undoes this one too.",
         ),
         "created_at": timestamp(),
         "undone_at": optional(timestamp()),
@@ -161,28 +168,28 @@ def _confidence(description: str) -> Schema:
 JUDGE_SETTINGS = Resource[JudgeSettings](
     "judge_settings",
     {
-        "enabled": changeable(boolean(False, "Whether a model judges open pairs.")),
+        "enabled": changeable(boolean(False, "Whether a model judges open match pairs.")),
         "model": optional(
             changeable(
-                text(
-                    "small-1", longest=100, description="The model that judges; the service's own where it is left out."
-                ),
-                nullable(text("small-1", longest=100, description="Null chooses the service's own model.")),
+                text("small-1", longest=100, description="The model; omitted if it is the service's default."),
+                nullable(text("small-1", longest=100, description="Null selects the service's default model.")),
             )
         ),
         "auto_merge_at": changeable(
-            _confidence("From this confidence on `same` merges a pair that has no conflict; otherwise it stays open.")
+            _confidence("Minimum confidence at which the judgement `same` merges a pair without conflicts.")
         ),
-        "auto_dismiss_at": changeable(_confidence("From this confidence on `different` dismisses a pair.")),
+        "auto_dismiss_at": changeable(
+            _confidence("Minimum confidence at which the judgement `different` dismisses a pair.")
+        ),
         "daily_budget_micros": changeable(
             integer(
                 1_000_000,
                 least=0,
                 most=MOST_BUDGET,
-                description="What judging may cost a day (UTC), in millionths of a dollar.",
+                description="Maximum cost per day (UTC), in millionths of a US dollar.",
             )
         ),
     },
     path="/v1/matching/judge-settings",
-    description="What the judge may do by itself, in this mode.",
+    description="Settings of automatic judgement in this mode.",
 )

@@ -1,4 +1,4 @@
-"""The JSON of stored images."""
+"""JSON of stored images."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -14,7 +14,7 @@ _DOWNLOAD = record(
         "url": url("https://objects.joinery.example/images/img_01J8ZQ5T3V7XK2M9RB4CDW.webp?signature=3f9a"),
         "expires_at": timestamp(),
     },
-    description="Where the bytes are downloaded; the link is valid for 15 minutes.",
+    description="A download link, valid for 15 minutes.",
 )
 _RENDITION = record(
     None,
@@ -29,8 +29,8 @@ _RENDITION = record(
 
 def _renditions(stored: StoredImage) -> list[Mapping[str, Any]]:
     return [
-        {"width": one.width, "height": one.height, "bytes": one.bytes, "url": link}
-        for one, link in zip(stored.image.renditions, stored.smaller, strict=True)
+        {"width": rendition.width, "height": rendition.height, "bytes": rendition.bytes, "url": link}
+        for rendition, link in zip(stored.image.renditions, stored.smaller, strict=True)
     ]
 
 
@@ -46,7 +46,7 @@ MEDIA = Resource[StoredImage](
         "renditions": computed(
             array(
                 _RENDITION,
-                description="The same picture smaller, the smallest first; the links end with that of `download`.",
+                description="Smaller versions of the image, smallest first. Their links expire together with that of `download`.",
             ),
             lambda stored, _: _renditions(stored),
         ),

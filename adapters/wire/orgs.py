@@ -1,4 +1,4 @@
-"""The JSON of organisations and plans."""
+"""JSON of organisations and plans."""
 
 from adapters.wire.resource import Resource
 from domain.kernel import schema
@@ -8,14 +8,14 @@ from domain.orgs.model import AVAILABLE, KINDS, Organisation, Plan
 METER = schema.record(
     None,
     {
-        "included": schema.integer(100000, least=0, description="What a month includes."),
+        "included": schema.integer(100000, least=0, description="Quantity that a month includes."),
         "per": schema.integer(1000, least=1),
-        "amount": schema.minor(50, "Minor units for each further `per`."),
+        "amount": schema.minor(50, "Price of each further `per` units, in minor units."),
     },
 )
 _FEATURES = schema.array(
     schema.enum(*sorted(AVAILABLE)),
-    description="What the plan includes beside the rest: `stream` is GET /v1/stream, `fat_webhooks` webhooks with `payload: fat`.",
+    description="Additional features of the plan: `stream` is GET /v1/stream, `fat_webhooks` means webhooks with `payload: fat`.",
 )
 PLAN = Resource[Plan](
     "plan",
@@ -24,13 +24,13 @@ PLAN = Resource[Plan](
         "name": schema.text("Standard"),
         "tier": schema.enum("standard", "high", "max"),
         "currency": schema.currency(),
-        "monthly": schema.minor(9900, "Minor units a month."),
+        "monthly": schema.minor(9900, "Price per month in minor units."),
         "features": computed(_FEATURES, lambda plan, _: sorted(plan.available)),
         "meters": schema.map_of(METER, {"sources": {"included": 10, "per": 1, "amount": 900}}),
-        "delivery_days": schema.integer(30, least=1, description="How long webhook deliveries are kept."),
-        "request_log_days": schema.integer(30, least=1, description="How long request logs are kept."),
+        "delivery_days": schema.integer(30, least=1, description="Number of days that webhook deliveries are kept."),
+        "request_log_days": schema.integer(30, least=1, description="Number of days that request logs are kept."),
     },
-    description="A plan on offer.",
+    description="An available plan.",
 )
 ORGANISATION = Resource[Organisation](
     "organisation",
@@ -38,7 +38,7 @@ ORGANISATION = Resource[Organisation](
         "id": schema.id_of("org"),
         "name": schema.text("Fjord & Oak"),
         "kind": schema.enum(*KINDS),
-        "plan": computed(schema.text("standard", description="The plan's code."), lambda org, _: org.plan.code),
+        "plan": computed(schema.text("standard", description="The code of the plan."), lambda org, _: org.plan.code),
         "tier": computed(schema.enum("standard", "high", "max"), lambda org, _: org.plan.tier),
         "features": computed(
             _FEATURES,
@@ -48,7 +48,7 @@ ORGANISATION = Resource[Organisation](
             schema.id_of("cat", "The organisation's own catalogue in this mode."),
             lambda org, view: org.catalogue(view.tenant.livemode),
         ),
-        "api_version": optional(schema.text("2026-10-04", description="The version pinned by the first request.")),
+        "api_version": optional(schema.text("2026-10-04", description="The API version, pinned by the first request.")),
         "livemode": computed(schema.boolean(), lambda _, view: view.tenant.livemode),
         "created_at": schema.timestamp(),
     },

@@ -1,4 +1,4 @@
-"""The JSON of the service's own status."""
+"""JSON of the service's status."""
 
 from typing import Any
 
@@ -33,7 +33,7 @@ INCIDENT_UPDATE = schema.record(
     {
         "at": schema.timestamp(),
         "state": schema.enum(*ComponentState),
-        "text": schema.text("3 looks in a row found it down.", longest=TEXT),
+        "text": schema.text("3 consecutive checks failed.", longest=TEXT),
     },
 )
 INCIDENT = Resource[Incident](
@@ -44,17 +44,17 @@ INCIDENT = Resource[Incident](
         "state": schema.enum(*ComponentState),
         "title": schema.text("feed is degraded", longest=TITLE),
         "opened_by": schema.enum(*OpenedBy),
-        "opened_at": schema.timestamp("When it began, as far as is known."),
+        "opened_at": schema.timestamp("When the incident began, as far as is known."),
         "updated_at": schema.timestamp(),
-        "closed_at": optional(schema.timestamp("Left out while it lasts.")),
+        "closed_at": optional(schema.timestamp("Omitted while the incident is open.")),
         "updates": computed(
-            schema.array(INCIDENT_UPDATE, description="What was known when, oldest first."),
+            schema.array(INCIDENT_UPDATE, description="Updates, oldest first."),
             lambda incident, _: [
-                {"at": instant(one.at), "state": one.state, "text": one.text} for one in incident.updates
+                {"at": instant(update.at), "state": update.state, "text": update.text} for update in incident.updates
             ],
         ),
     },
-    description="A time in which a part of the service did not do its work.",
+    description="A period in which a component of the service was degraded or down.",
 )
 STATUS = Resource[PlatformStatus](
     "platform_status",
@@ -64,10 +64,10 @@ STATUS = Resource[PlatformStatus](
             schema.array(COMPONENT), lambda status, _: [_component(component) for component in status.components]
         ),
         "incidents": computed(
-            schema.array(INCIDENT.schema, description="Those that are open, newest first."),
-            lambda status, view: [INCIDENT.render(one, view) for one in status.incidents],
+            schema.array(INCIDENT.schema, description="Open incidents, newest first."),
+            lambda status, view: [INCIDENT.render(incident, view) for incident in status.incidents],
         ),
-        "checked_at": optional(schema.timestamp("When the newest check was made.")),
+        "checked_at": optional(schema.timestamp("When the latest check was made.")),
     },
-    description="How the service is doing, from checks made every minute.",
+    description="The service's status, from checks made every minute.",
 )

@@ -1,4 +1,4 @@
-"""The JSON of source probes (docs/probes.md)."""
+"""JSON of source probes (docs/probes.md)."""
 
 from collections.abc import Callable
 from typing import Any, Final
@@ -48,12 +48,12 @@ def _texts(example: str, description: str, most: int | None = None) -> Schema:
     return array(text(example, longest=2_048), most=most, description=description)
 
 
-def _maybe(resource: Resource[Any], of: Callable[[Any], Any], description: str) -> Field:
-    """A part that is left out where there is none."""
+def _optional_part(resource: Resource[Any], select: Callable[[Any], Any], description: str) -> Field:
+    """Return a field with the selected part, which is omitted if it is None."""
 
     def render(row: Any, view: View) -> dict[str, Any] | None:
-        found = of(row)
-        return None if found is None else resource.render(found, view)
+        selected = select(row)
+        return None if selected is None else resource.render(selected, view)
 
     schema = {**resource.schema, "description": description}
     return Field(schema, render, optional=True, rendered=True)
@@ -63,17 +63,17 @@ _ROBOTS = Resource[Robots](
     None,
     {
         "state": enum("parsed", *(state for state in RobotsState if state != RobotsState.PARSED)),
-        "crawl_delay_seconds": optional(number(2, "Seconds between two requests, as the site asks.")),
-        "sitemaps": _texts("https://vendor.example/sitemap.xml", "The sitemaps that it names."),
+        "crawl_delay_seconds": optional(number(2, "Minimum seconds between two requests, as the site demands.")),
+        "sitemaps": _texts("https://vendor.example/sitemap.xml", "The sitemaps that the file names."),
     },
-    description="What the site's robots.txt came to.",
+    description="Result of reading the site's robots.txt.",
 )
 _EVIDENCE = Resource[Evidence](
     None,
     {
         "platform": named("shop_platform", enum(*Platform)),
         "signal": text("endpoint /products.json", longest=500),
-        "weight": number(0.95, "How sure the sign is by itself, from 0 to 1."),
+        "weight": number(0.95, "Reliability of this signal alone, from 0 to 1."),
     },
 )
 _WALL = Resource[Wall](
@@ -84,18 +84,21 @@ _FEED = Resource[PlatformFeed](
     {
         "platform": named("shop_platform", enum(*Platform)),
         "url": url("https://vendor.example/products.json"),
-        "status": integer(200, description="What it answered."),
-        "products": optional(integer(25, least=0, description="Products in the answer that was read.")),
-        "total": optional(integer(1204, least=0, description="Products that there are, where that is told.")),
-        "fields": _texts("variants.sku", "Fields that products have a value in.", MOST_FIELDS),
+        "status": integer(200, description="The status of the response."),
+        "products": optional(integer(25, least=0, description="Number of products in the response.")),
+        "total": optional(integer(1204, least=0, description="Total number of products, if the feed states it.")),
+        "fields": _texts("variants.sku", "Fields for which products have values.", MOST_FIELDS),
     },
 )
 _SITEMAP = Resource[Sitemap](
     None,
     {
-        "read": _texts("https://vendor.example/sitemap_products_1.xml", "The sitemaps that were read."),
-        "product_pages": integer(1204, least=0, description="Pages of products that they list."),
-        "truncated": boolean(False, "There is more in the site's sitemaps than was read."),
+        "read": _texts(
+            "https://vendor.example/sitemap_products_1.xml",
+            "The sitemaps that were read, at most the limit of a probe.",
+        ),
+        "product_pages": integer(1204, least=0, description="Number of product pages that they list."),
+        "truncated": boolean(False, "The site's sitemaps contain more than was read."),
     },
 )
 _PAGE = Resource[SampledPage](
@@ -103,16 +106,16 @@ _PAGE = Resource[SampledPage](
     {
         "url": url("https://vendor.example/products/oak-chair"),
         "status": integer(200),
-        "products": integer(1, least=0, description="Products that its JSON-LD states."),
+        "products": integer(1, least=0, description="Number of products in the page's JSON-LD."),
     },
 )
 _SAMPLE = Resource[Sample](
     None,
     {
-        "pages": parts(_PAGE, lambda sample: sample.pages, "Pages of products that were read."),
-        "malformed_blocks": integer(0, least=0, description="JSON-LD blocks that are no JSON."),
+        "pages": parts(_PAGE, lambda sample: sample.pages, "The product pages that were read."),
+        "malformed_blocks": integer(0, least=0, description="Number of JSON-LD blocks with invalid JSON."),
         "coverage": map_of(
-            number(1), {"name": 1, "price": 0.88}, "The share of sampled products that state each field, from 0 to 1."
+            number(1), {"name": 1, "price": 0.88}, "Share of sampled products with a value of the field, from 0 to 1."
         ),
     },
 )
@@ -121,9 +124,9 @@ _ESTIMATE = Resource[Estimate](
     {
         "effort": named("probe_effort", enum(*Effort)),
         "kind": named("probe_way", enum(*Way)),
-        "reasons": _texts("The shop lists its products for machines.", "Why, in sentences."),
+        "reasons": _texts("The shop has a machine-readable product list.", "The reasons for the estimate."),
     },
-    description="How much it takes to connect the site, and by what.",
+    description="How to connect the site, and the effort.",
 )
 REPORT = Resource[Report](
     None,
@@ -131,24 +134,24 @@ REPORT = Resource[Report](
         "final_url": url(_SHOP),
         "robots": part(_ROBOTS, lambda report: report.robots),
         "platform": named("shop_platform", enum(*Platform)),
-        "confidence": number(0.98, "How sure the platform is, from 0 to 1."),
-        "evidence": parts(_EVIDENCE, lambda report: report.evidence, "Every sign of a platform that was seen."),
-        "wall": _maybe(_WALL, lambda report: report.wall, "What keeps readers out; absent where nothing does."),
-        "feed": _maybe(_FEED, lambda report: report.feed, "A list of products for machines, or a file."),
-        "sitemap": _maybe(_SITEMAP, lambda report: report.sitemap, "Absent where no sitemap was read."),
-        "sample": _maybe(_SAMPLE, lambda report: report.sample, "Absent where no page of a product was read."),
+        "confidence": number(0.98, "Confidence in the platform, from 0 to 1."),
+        "evidence": parts(_EVIDENCE, lambda report: report.evidence, "All signals of a platform that were found."),
+        "wall": _optional_part(_WALL, lambda report: report.wall, "What prevents access; omitted if access is free."),
+        "feed": _optional_part(_FEED, lambda report: report.feed, "A machine-readable product list, or a file."),
+        "sitemap": _optional_part(_SITEMAP, lambda report: report.sitemap, "Omitted if no sitemap was read."),
+        "sample": _optional_part(_SAMPLE, lambda report: report.sample, "Omitted if no product page was read."),
         "disallowed": _texts(
             "https://vendor.example/cart",
-            "What would have been read, had robots.txt not forbidden it; never asked for.",
+            "URLs that were not requested because robots.txt disallows them.",
         ),
-        "requests": integer(14, least=0, description="Requests that were made, redirects and robots.txt included."),
-        "notes": _texts("https://vendor.example/sitemap.xml answers 404.", "What else there is to say."),
+        "requests": integer(14, least=0, description="Number of requests, including redirects and robots.txt."),
+        "notes": _texts("https://vendor.example/sitemap.xml answers 404.", "Further notes."),
         "estimate": part(_ESTIMATE, lambda report: report.estimate),
     },
 )
 PROPOSAL: Final[Schema] = {
     "type": "object",
-    "description": "A body that POST /v1/sources takes as it is; absent where no source can be made of the site.",
+    "description": "A request body for POST /v1/sources; omitted if the site cannot be connected.",
     "examples": [
         {
             "name": "vendor.example",
@@ -166,15 +169,15 @@ PROBE = Resource[Probe](
         "url": fixed(url(_SHOP), required=True),
         "status": named("source_probe_status", enum(*ProbeStatus)),
         "livemode": computed(boolean(), lambda _, view: view.tenant.livemode),
-        "report": _maybe(REPORT, lambda probe: probe.report, "Present once it succeeded."),
+        "report": _optional_part(REPORT, lambda probe: probe.report, "Present after success."),
         "failure": optional(
             record(
                 None,
                 {
                     "code": named("probe_failure_code", enum(*FailureCode)),
-                    "message": text("The host's name has no address.", longest=2_000),
+                    "message": text("The host name has no address.", longest=2_000),
                 },
-                description="Present when it failed.",
+                description="Present after a failure.",
             )
         ),
         "proposal": optional(PROPOSAL),

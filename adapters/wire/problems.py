@@ -1,4 +1,4 @@
-"""The JSON of a problem (RFC 9457) as every operation answers it."""
+"""JSON of problem details (RFC 9457)."""
 
 from typing import Any
 
@@ -12,10 +12,10 @@ FIELD_ERROR = schema.named(
         None,
         {
             "field": schema.text(
-                "query.limit", description="Dotted path; query.… and header.… for parameters and headers."
+                "query.limit", description="Dotted path of the value; query.… for parameters and header.… for headers."
             ),
             "code": schema.text("too_large"),
-            "detail": schema.text("Must lie between 1 and 100."),
+            "detail": schema.text("Must be between 1 and 100."),
         },
     ),
 )
@@ -26,11 +26,11 @@ PROBLEM = schema.record(
         "title": schema.text("Not found"),
         "status": schema.integer(404),
         "code": schema.text("not_found"),
-        "detail": schema.text("There is no source with this id that you can see."),
+        "detail": schema.text("There is no source with this ID that you can read."),
         "request_id": schema.id_of("req"),
         "doc_url": schema.url("https://docs.example/errors/not_found"),
         "errors": schema.array(
-            FIELD_ERROR, description="Present on invalid_request, and on other refusals that a field is the reason of."
+            FIELD_ERROR, description="Present on invalid_request, and on other errors that a field causes."
         ),
         "violated-policies": schema.array(schema.text("standard.read"), description="Present on rate_limited."),
     },
@@ -39,7 +39,7 @@ PROBLEM = schema.record(
 
 
 def to_wire(address: str, title: str, status: int, code: str, detail: str, request_id: str) -> dict[str, Any]:
-    """The members every problem has, in their order; `address` is the page that explains the code."""
+    """Render the members that every problem has, in order; `address` is the URL of the code's documentation."""
     return {
         "type": address,
         "title": title,

@@ -36,7 +36,7 @@ CONSTRUCTIONS = (
     "hand_knotted", "hand_tufted", "hand_hooked", "hand_woven", "hand_loomed", "flat_woven", "machine_made",
     "power_loomed", "braided", "printed", "hide",
 )  # fmt: skip
-AVAILABILITY = enum(Availability.IN_STOCK, *(one for one in Availability if one != Availability.IN_STOCK))
+AVAILABILITY = enum(Availability.IN_STOCK, *(state for state in Availability if state != Availability.IN_STOCK))
 DIMENSIONS = ("width", "depth", "height", "diameter", "seat_height", "seat_depth", "arm_height", "clearance")
 
 
@@ -169,20 +169,20 @@ _OFFER: Final[dict[str, Schema]] = {
     "map": minor(69900),
     "price": minor(64900),
     "compare_at": minor(79900),
-    "quantity": integer(12, least=0, description="0 when withdrawn."),
+    "quantity": integer(12, least=0, description="0 if withdrawn."),
     "incoming": array(_optional("arrival", {"quantity": integer(40, least=1), "eta": date()})),
     "availability": AVAILABILITY,
     "lead_time_days": integer(14, least=0),
     "version": integer(3, least=1),
     "observed_at": timestamp(),
-    "withdrawn_at": timestamp("Absent while the source states the offer."),
+    "withdrawn_at": timestamp("Omitted while the source lists the offer."),
 }
 _OFFER_OPTIONAL = (
     "currency", "cost", "msrp", "map", "price", "compare_at", "quantity", "incoming", "lead_time_days", "withdrawn_at",
 )  # fmt: skip
 EXTERNAL_ID = text(
     "LM-1001", longest=10_000,
-    description="The id under which its source knows it: the external_id of a pushed record, the key of a row in a feed.",
+    description="The ID in the source: the external_id of a pushed record, or the key of a row in a feed.",
 )  # fmt: skip
 OFFER = record("offer", _OFFER, _OFFER_OPTIONAL)
 OFFER_LINE = named(
@@ -211,11 +211,11 @@ _MERGE_PARTS: Final[Mapping[str, Schema]] = {
                 None,
                 {
                     "source": id_of("src"),
-                    "observed_at": timestamp("Since when the source says so."),
+                    "observed_at": timestamp("Since when the source states the value."),
                     "reason": named(
                         "origin_reason",
                         enum("only_source", "own", "first_party", "vendor_agreement", "freshest")
-                        | {"description": "Why this source is believed before others."},
+                        | {"description": "Why this source takes precedence."},
                     ),
                 },
             ),
@@ -227,7 +227,7 @@ _MERGE_PARTS: Final[Mapping[str, Schema]] = {
                 "reason": "freshest",
             }
         },
-        "Of what is merged: where each field of `data` comes from.",
+        "The origin of each field of `data`, if the object is merged.",
     ),
 }
 VARIANT = record(
@@ -240,7 +240,7 @@ VARIANT = record(
         "data": VARIANT_DATA,
         "offers": array(OFFER),
         "updated_at": timestamp(),
-        "merged_from": array(id_of("var"), description="Variants of other sources that are shown as this one."),
+        "merged_from": array(id_of("var"), description="Variants of other sources that are merged into this one."),
         **_MERGE_PARTS,
     },
     ("external_id", "merged_from", "provenance"),
@@ -257,8 +257,8 @@ PRODUCT = record(
         "variants": array(VARIANT),
         "visibility": enum(*Visibility),
         "created_at": timestamp(),
-        "updated_at": timestamp("Moves with any change to the product, its variants or offers."),
-        "merged_from": array(id_of("prod"), description="Products of other sources that are shown as this one."),
+        "updated_at": timestamp("Time of the last change of the product, its variants or offers."),
+        "merged_from": array(id_of("prod"), description="Products of other sources that are merged into this one."),
         **_MERGE_PARTS,
     },
     ("external_id", "merged_from", "provenance"),
@@ -271,18 +271,21 @@ CATEGORY = record(
         "name": text("Loveseats"),
         "path": array(text("Seating")),
         "parent": id_of("ctg"),
-        "google_product_category": integer(460, description="Google's category of the same meaning."),
+        "google_product_category": integer(460, description="ID of the equivalent Google product category."),
     },
     ("parent", "google_product_category"),
 )
 CATEGORIES = record(
     "category_tree",
-    {"object": constant("category_tree"), "categories": array(CATEGORY, description="Parents before their children.")},
+    {
+        "object": constant("category_tree"),
+        "categories": array(CATEGORY, description="The categories, parents before their children."),
+    },
 )
 
 
 def category(entry: Category) -> dict[str, Any]:
-    """A category's wire object."""
+    """Render a category."""
     answer: dict[str, Any] = {"object": "category", "id": entry.id, "name": entry.name, "path": list(entry.path)}
     if entry.parent is not None:
         answer["parent"] = entry.parent

@@ -1,7 +1,7 @@
-"""The JSON of pushed records: products, variants and offers with plain measures and money (docs/conventions.md#pushed-records).
+"""JSON of pushed records: products, variants and offers with simple measures and money (docs/conventions.md#pushed-records).
 
-The shape is checked here; what the values say is judged by the run, which names bad ones in its problems. So a text may stand
-where a number belongs, and null wherever there is something to remove.
+The schema checks only the structure. The run checks the values and reports invalid ones as problems, so strings are
+accepted for numbers, and null wherever it removes a value.
 """
 
 from collections.abc import Mapping, Sequence
@@ -17,37 +17,39 @@ _ENCODER = msgspec.json.Encoder(decimal_format="number")
 
 
 def _or_null(schema: Schema, *kinds: str) -> Schema:
-    """The schema, of further kinds, or null, which removes what was there."""
-    given = schema["type"]
-    own = [given] if isinstance(given, str) else given
-    other = {"title": f"{schema['title']}_or_null"} if "title" in schema and "properties" not in schema else {}
-    return schema | other | {"type": list(dict.fromkeys([*own, *kinds, "null"]))}
+    """Extend the schema by further types and by null, which removes the value."""
+    declared = schema["type"]
+    types = [declared] if isinstance(declared, str) else declared
+    title = {"title": f"{schema['title']}_or_null"} if "title" in schema and "properties" not in schema else {}
+    return schema | title | {"type": list(dict.fromkeys([*types, *kinds, "null"]))}
 
 
 def _object(name: str, properties: Mapping[str, Schema], required: tuple[str, ...] = ()) -> Schema:
-    """An object whose members may be null, but for those that are required."""
-    open_to_null = {name: schema if name in required else _or_null(schema) for name, schema in properties.items()}
-    return named(name, strict_object(open_to_null, required))
+    """Return an object schema whose optional members accept null."""
+    members = {name: schema if name in required else _or_null(schema) for name, schema in properties.items()}
+    return named(name, strict_object(members, required))
 
 
 AMOUNT: Final[Schema] = {
     "title": "exact_number",
     "type": ["number", "string"],
     "maxLength": 40,
-    "description": "An exact decimal number, or its text.",
+    "description": "An exact decimal number, as a number or a string.",
     "examples": [31.5],
 }
-EXTERNAL_ID = text("LM-1001", longest=255, description="Your own key; the same key is the same thing next time.")
+EXTERNAL_ID = text(
+    "LM-1001", longest=255, description="Your key for this object. It identifies the object in later pushes."
+)
 GIVEN = {"value": AMOUNT, "unit": text("in", longest=40)}
 
 
 def _measure(name: str, key: str, example: Mapping[str, Any], description: str) -> Schema:
-    """A measure as one gives it, or as it is answered."""
-    answered = {key: AMOUNT, "given": _object("pushed_given", GIVEN)}
-    return _or_null(_object(name, {**GIVEN, **answered}), "string") | {
+    """Return the schema of a measure, in the form of requests or of responses."""
+    response_form = {key: AMOUNT, "given": _object("pushed_given", GIVEN)}
+    return _or_null(_object(name, {**GIVEN, **response_form}), "string") | {
         "maxLength": 500,
         "examples": [dict(example)],
-        "description": f"{description}: `value` and `unit`, or `{key}` with `given` as answers have it.",
+        "description": f"{description}: `value` and `unit`, or `{key}` with `given` as in responses.",
     }
 
 
@@ -65,12 +67,12 @@ MONEY = _or_null(
 ) | {
     "maxLength": 500,
     "examples": [{"amount": 499, "currency": "usd"}],
-    "description": "Money in major units with its currency, or minor units as answers have them, `currency` beside them.",
+    "description": "An amount in major units with its currency, or minor units as in responses with a separate `currency`.",
 }
 
 
 def _count(example: int) -> Schema:
-    """A whole number, or a text where one belongs, which the run tells of."""
+    """Return the schema of an integer that also accepts strings and fractions, which the run reports as problems."""
     return {"type": ["integer", "string", "number"], "maxLength": 500, "examples": [example]}
 
 
@@ -82,8 +84,8 @@ MEDIA = _object(
         "role": text("hero", longest=40),
         "alt": text("Oak dining table"),
         "position": _count(0),
-        "id": text("img_01J8ZQ5T3V7XK2M9RB4CDW", longest=200, description="As answered; it changes nothing."),
-        "stored_url": text("https://images.example/1", longest=2048, description="As answered; it changes nothing."),
+        "id": text("img_01J8ZQ5T3V7XK2M9RB4CDW", longest=200, description="As in responses; ignored."),
+        "stored_url": text("https://images.example/1", longest=2048, description="As in responses; ignored."),
     },
     ("url",),
 )
@@ -113,7 +115,7 @@ PRODUCT = _object(
         "brand": text("Lindgren"),
         "collection": text("Skog"),
         "description": text("A table of solid oak.", longest=100_000, shortest=0),
-        "category": text("furniture.tables", longest=200, description="A category of the taxonomy, by its id."),
+        "category": text("furniture.tables", longest=200, description="The ID of a category of the taxonomy."),
         "category_path": TEXTS | {"examples": [["Dining room", "Tables"]]},
         "tags": TEXTS | {"examples": [["scandinavian"]]},
         "gpc_brick": text("10002106"),
@@ -153,7 +155,7 @@ OFFER = _object(
     {
         "external_id": EXTERNAL_ID | {"examples": ["LM-1001-OAK@main"]},
         "location": text("main", longest=200),
-        "currency": text("usd", longest=40, description="The currency of prices in minor units."),
+        "currency": text("usd", longest=40, description="The currency of amounts in minor units."),
         "cost": MONEY,
         "msrp": MONEY,
         "map": MONEY,
@@ -198,16 +200,19 @@ PUSH = strict_object(
     {
         "records": array(RECORD, least=1, most=MOST_RECORDS),
         "complete": boolean(
-            True, "With this, the source's whole catalogue is there: what it no longer states is withdrawn."
+            True,
+            "With this call, the source's whole catalogue has been pushed. Items that were not pushed are withdrawn.",
         ),
-        "batch": text("2026-11-20", longest=255, description="Calls of one open batch fill one run."),
-        "more": boolean(False, "More of the batch follows."),
-        "accept_shrink": boolean(False, "Let a complete batch withdraw as much as it finds gone."),
+        "batch": text(
+            "2026-11-20", longest=255, description="Name of the batch. Calls of one open batch form one run."
+        ),
+        "more": boolean(False, "Further calls of the batch follow."),
+        "accept_shrink": boolean(False, "Permit a complete batch to withdraw more items than the removal limit."),
     },
     ("records",),
 )
 
 
 def encode(records: Sequence[Any]) -> bytes:
-    """The records as they are kept for the run: a JSON array, decimals exact."""
+    """Encode the records as the run reads them: a JSON array with exact decimals."""
     return _ENCODER.encode(records)

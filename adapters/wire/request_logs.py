@@ -1,4 +1,4 @@
-"""The JSON of request logs."""
+"""JSON of request logs."""
 
 from adapters.wire.resource import Resource, part
 from domain.kernel import schema
@@ -18,16 +18,17 @@ ACTOR = Resource[Actor](
 REQUEST_LOG = Resource[RequestLog](
     "request_log",
     {
-        "id": schema.id_of("req", "The Request-Id."),
+        "id": schema.id_of("req", "The Request-Id of the request."),
         "method": schema.text("GET"),
         "path": _WORD | {"examples": ["/v1/sources/src_01J8ZQ5T3V7XK2M9RB4CDW"]},
         "route": optional(
-            _WORD | {"examples": ["/v1/sources/{id}"], "description": "The operation's path; absent for unknown ones."}
+            _WORD
+            | {"examples": ["/v1/sources/{id}"], "description": "The operation's path; omitted for unknown paths."}
         ),
         "query": optional(_WORD | {"examples": ["limit=20"], "description": "The query string as sent."}),
         "status": schema.integer(200, least=100, most=599),
         "error_code": optional(
-            _WORD | {"examples": ["not_found"], "description": "The problem's code, when it was one."}
+            _WORD | {"examples": ["not_found"], "description": "The problem's code, if the request failed."}
         ),
         "duration_ms": schema.integer(12, least=0),
         "actor": part(ACTOR, lambda log: log.actor),
@@ -39,20 +40,20 @@ REQUEST_LOG = Resource[RequestLog](
         "user_agent": optional(_WORD | {"examples": ["acme-sync/1.4"]}),
         "created_at": schema.timestamp(),
     },
-    description="One request of the organisation.",
+    description="A request of the organisation.",
 )
 FILTERS = {
     "status": {
         "type": "string",
         "pattern": "^[1-5](xx|[0-9]{2})$",
-        "x-words": "a status or a class of them",
+        "x-words": "a status or a class of statuses",
         "examples": ["4xx"],
-        "description": "One status (`404`), or a class of them (`4xx`).",
+        "description": "A status (`404`) or a class of statuses (`4xx`).",
     },
     "method": schema.enum("GET", "HEAD", "POST", "PATCH", "PUT", "DELETE"),
-    "route": schema.text("/v1/sources/{id}", longest=200, description="The operation's path, as `route` has it."),
-    "actor": schema.text("key_01J8ZQ5T3V7XK2M9RB4CDW", longest=100, description="Whose credential it was."),
+    "route": schema.text("/v1/sources/{id}", longest=200, description="The operation's path, as in `route`."),
+    "actor": schema.text("key_01J8ZQ5T3V7XK2M9RB4CDW", longest=100, description="The ID of the credential or user."),
     "error_code": schema.text("not_found", longest=100, description="The problem's code."),
-    "since": schema.timestamp("Only requests at or after this moment."),
-    "until": schema.timestamp("Only requests before this moment."),
+    "since": schema.timestamp("Only requests at or after this time."),
+    "until": schema.timestamp("Only requests before this time."),
 }

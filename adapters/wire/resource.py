@@ -1,4 +1,4 @@
-"""One declaration of a resource's JSON: its schema and example, how a row is rendered, and what of it may be set."""
+"""Declarations of resources: JSON schema with examples, rendering of rows, and bodies that create and change them."""
 
 import re
 from collections.abc import Callable, Iterable, Mapping
@@ -18,32 +18,32 @@ _NOTHING: Final[Mapping[str, Any]] = {}
 _PARAMETER = re.compile(r"{(\w+)}")
 
 
-def part(resource: "Resource[Any]", of: Callable[[Any], Any]) -> Field:
-    """What is part of a resource itself."""
-    return Field(resource.schema, lambda row, view: resource.render(of(row), view), rendered=True)
+def part(resource: "Resource[Any]", select: Callable[[Any], Any]) -> Field:
+    """Return a field that contains a nested resource."""
+    return Field(resource.schema, lambda row, view: resource.render(select(row), view), rendered=True)
 
 
-def parts(resource: "Resource[Any]", of: Callable[[Any], Iterable[Any]], description: str) -> Field:
-    """A list of what is a resource, or a part of one, itself."""
+def parts(resource: "Resource[Any]", select: Callable[[Any], Iterable[Any]], description: str) -> Field:
+    """Return a field that contains a list of nested resources."""
 
     def render(row: Any, view: View) -> list[dict[str, Any]]:
-        return [resource.render(part, view) for part in of(row)]
+        return [resource.render(part, view) for part in select(row)]
 
     return Field(array(resource.schema, description=description), render, rendered=True)
 
 
 UNREADABLE = (
-    "A value of the body is out of range, or cannot be read; compare it with the description of this operation."
+    "A value of the body is out of range or has an invalid format. Compare the body with the operation's description."
 )
 
 
 class Body(Generic[C_co]):
-    """A request's body: its closed schema, and the command that a use case is given instead of JSON."""
+    """Request body: a closed schema, and the decoding to the command that the use case takes."""
 
     LIMIT: Final = 1 << 20
-    """Bytes that a body has at most."""
+    """Default maximum size in bytes."""
     VALUES: Final = 80_000
-    """JSON values that a body of a MiB has at most: what it takes in memory goes by them."""
+    """Maximum number of JSON values per MiB of the limit, since they determine the memory that decoding takes."""
 
     def __init__(
         self, schema: Schema, decode: Callable[[Any], C_co], *, required: bool = True, limit: int = LIMIT
@@ -53,28 +53,32 @@ class Body(Generic[C_co]):
         self._moments = moments_in(schema.get("properties", {}))
 
     def decode(self, value: Any) -> C_co:
-        """The command, out of a value that fits the schema. Raises InvalidRequest for what the schema cannot tell."""
-        given = {} if value is None else value
-        if moments := self._moments(given):
-            given = given | moments
+        """Decode a value that conforms to the schema. Raises InvalidRequest for errors that the schema does not detect."""
+        members = {} if value is None else value
+        if moments := self._moments(members):
+            members = members | moments
         try:
-            return self._decode(given)
+            return self._decode(members)
         except msgspec.ValidationError as error:
             raise InvalidRequest(UNREADABLE, fields=(FieldError("body", "invalid_format", UNREADABLE),)) from error
 
 
 def into(command: type[C]) -> Callable[[Any], C]:
-    """Decodes into a typed dictionary or a dataclass of the domain."""
+    """Return a decoder to a typed dictionary or a dataclass."""
     return lambda value: msgspec.convert(value, command)
 
 
 class Resource(Generic[R]):
-    """`name` is the marker in `object`; without one it is part of another resource. `fields` in the order of the answer.
+    """Declaration of a resource's JSON. `of` builds it from a dataclass that declares its properties.
 
-    A resource whose dataclass declares its properties is made by `of`.
+    Args:
+        name: Value of `object`; None for a part of another resource.
+        fields: Properties in the order of the response.
+        path: Path of one resource, with `{field}` for fields of the row.
+        description: Description in OpenAPI.
+        title: Component name in OpenAPI, if it differs from `name`.
+        etag_source: Function that removes time-dependent values before the ETag is computed.
 
-    `path` is where one is read, with `{field}` for fields of the row; `title` names it where `name` would mislead.
-    `etag_source` returns what an answer's ETag is computed from, where parts of the answer change with the time alone.
     """
 
     def __init__(
@@ -91,19 +95,19 @@ class Resource(Generic[R]):
         self.kind: Any = None
         self.path: Final = path
         self.etag_source: Final = etag_source
-        self.fields: Final = {key: field_of(given) for key, given in fields.items()}
-        left_out = tuple(key for key, field in self.fields.items() if field.optional)
-        shown = {key: field.schema for key, field in self.fields.items()}
-        described = record(name, shown, optional=left_out, description=description)
-        self.schema: Final = named(title, described) if title else described
+        self.fields: Final = {key: field_of(declared) for key, declared in fields.items()}
+        optional = tuple(key for key, field in self.fields.items() if field.optional)
+        properties = {key: field.schema for key, field in self.fields.items()}
+        schema = record(name, properties, optional=optional, description=description)
+        self.schema: Final = named(title, schema) if title else schema
         self.list: Final = list_of(self.schema)
-        self._shown = [(name, field.of, field.rendered, field.optional) for name, field in self.fields.items()]
+        self._renderers = [(name, field.of, field.rendered, field.optional) for name, field in self.fields.items()]
 
     @classmethod
     def of(
         cls, kind: type[R], name: str, computed: Mapping[str, "Field | Schema"] = _NOTHING, **more: Any
     ) -> "Resource[R]":
-        """Return the resource that a dataclass declares, with properties that are `computed` of its rows."""
+        """Return the resource that the dataclass `kind` declares, with further `computed` properties."""
         declared: Any = kind
         resource = cls(name, {**fields_of(declared), **computed}, **more)
         resource.kind = kind
@@ -114,10 +118,10 @@ class Resource(Generic[R]):
         return TypedDict(name, {field: types[field] for field in fields}, total=False)  # type: ignore[operator]
 
     def render(self, row: R, view: View) -> dict[str, Any]:
-        """The row as it is answered: what is absent is left out of optional properties, null in others."""
+        """Render the row; None is omitted for optional properties and null for others."""
         answer: dict[str, Any] = {"object": self.name} if self.name else {}
-        for name, of, rendered, optional in self._shown:
-            value = of(row, view) if of else getattr(row, name)
+        for name, compute, rendered, optional in self._renderers:
+            value = compute(row, view) if compute else getattr(row, name)
             if not rendered and type(value) not in ATOMS:
                 value = plain(value)
             if value is not None or not optional:
@@ -125,11 +129,11 @@ class Resource(Generic[R]):
         return answer
 
     def path_of(self, row: R) -> str:
-        """Where the row is read."""
-        return _PARAMETER.sub(lambda found: str(getattr(row, found[1])), self.path)
+        """Return the path of the row's resource."""
+        return _PARAMETER.sub(lambda match: str(getattr(row, match[1])), self.path)
 
     def create(self, command: type[C] | None = None) -> Body[C]:
-        """Return the body that creates one, decoded into `command`, or into a dictionary of the dataclass's fields."""
+        """Return the body that creates a resource, decoded to `command` or to a dictionary of the dataclass's fields."""
         settable_fields = {name: field.create for name, field in self.fields.items() if field.create is not None}
         required = tuple(name for name, field in self.fields.items() if field.required)
         return Body(
@@ -138,7 +142,7 @@ class Resource(Generic[R]):
         )
 
     def patch(self, command: type[C] | None = None) -> Body[C]:
-        """Return the body that changes one; what is left out stays."""
+        """Return the body that changes a resource; omitted fields are kept."""
         changeable_fields = {name: field.patch for name, field in self.fields.items() if field.patch is not None}
         return Body(
             named(f"{self.name}_update", strict_object(changeable_fields)),

@@ -1,4 +1,4 @@
-"""The JSON of runs (docs/conventions.md#run)."""
+"""JSON of runs (docs/conventions.md#run)."""
 
 from adapters.wire.resource import Body, Resource, into
 from domain.catalogue.model import Stream
@@ -31,10 +31,10 @@ PROBLEM = named(
             "sheet": text("Prices"),
             "line": integer(17, least=1),
             "column": text("Width"),
-            "external_id": text("LM-1001", longest=2000, description="The source's own key of the item."),
+            "external_id": text("LM-1001", longest=2000, description="The item's key in the source."),
             "field": text("variant.dimensions.width"),
             "problem": enum(*ProblemKind),
-            "detail": text("The text `approx. 80` is no measure.", longest=2000),
+            "detail": text("`approx. 80` is not a measure.", longest=2000),
         },
         optional=("sheet", "line", "column", "external_id"),
     ),
@@ -44,17 +44,17 @@ COLUMNS = computed(
         record(
             None,
             {
-                "sheet": text("Prices", description="Left out where a format has no sheets."),
+                "sheet": text("Prices", description="Omitted if the format has no sheets."),
                 "header": text("Item No.", shortest=0),
-                "position": integer(0, least=0, description="Counted from 0."),
-                "field": text("sku", description="Left out for a column that is not read."),
+                "position": integer(0, least=0, description="The column's position, from 0."),
+                "field": text("sku", description="Omitted for a column that is not imported."),
                 "reason": enum(*UnmappedReason),
             },
             optional=("sheet", "field", "reason"),
         ),
         most=KEPT_COLUMNS,
-        description="What each column of the feed was read as, sheet by sheet: its field, or why it has none. stats.columns "
-        "counts them all, stats.columns_unmapped those without a field.",
+        description="The field of each column, sheet by sheet, or the reason why it has none. stats.columns counts all columns, "
+        "stats.columns_unmapped those without a field.",
     ),
     lambda run, _: run.columns,
 )
@@ -64,7 +64,7 @@ WAITING = record(
         "reason": enum(*WaitingReason),
         "until": timestamp(),
         "attempt": integer(1, least=1),
-        "detail": text("The source asks to come back in 60 seconds.", longest=2000),
+        "detail": text("The source requests a retry in 60 seconds.", longest=2000),
     },
     description="Present while the run waits.",
 )
@@ -79,11 +79,14 @@ RUN = Resource[Run](
         "stage": enum(*RunStage),
         "served_by": nullable(text("admin_graphql", description="Null for a connector with one API.")),
         "stats": map_of({"type": "integer"}, {"rows": 1200, "products_created": 14, "problems": 3}),
-        "error": optional(failure("fetch_failed", "The server answered 503.", "Present when the run failed.")),
+        "error": optional(failure("fetch_failed", "The server answered 503.", "Present if the run failed.")),
         "waiting": optional(WAITING),
-        "problems": array(PROBLEM, description="What could not be read; stats.problems counts them all."),
+        "problems": array(
+            PROBLEM,
+            description="Cells and records that could not be read, up to a limit; stats.problems counts all of them.",
+        ),
         "columns": COLUMNS,
-        "mappings": array(id_of("map"), description="The mappings of the header sets that were read."),
+        "mappings": array(id_of("map"), description="The column mappings that the run used."),
         "created_at": timestamp(),
         "started_at": optional(timestamp()),
         "finished_at": optional(timestamp()),
@@ -95,18 +98,20 @@ OUTCOME = {
         None,
         {
             "stats": map_of({"type": "integer"}, {"rows": 3, "offers_changed": 2, "problems": 1}),
-            "changes": integer(2, least=0, description="How many changes there would be; the first 100 are told."),
+            "changes": integer(
+                2, least=0, description="Number of changes that would be made; the preview lists the first 100."
+            ),
             "told": integer(2, least=0),
         },
-        description="What the run would count.",
+        description="The counts that the run would have.",
     )
 }
-"""What `explain` tells of a push or a file beside changes, events and warnings."""
+"""Additional preview of a push or a file in `explain`, besides changes, events and warnings."""
 START = Body(
     strict_object(
         {
             "stream": STREAM,
-            "accept_shrink": boolean(False, "Let a complete run withdraw as much as it finds gone."),
+            "accept_shrink": boolean(False, "Permit a complete run to withdraw more items than the removal limit."),
         }
     ),
     into(StartRun),

@@ -1,4 +1,4 @@
-"""The JSON of sources: what is answered, what is sent to make and change one (docs/conventions.md#source)."""
+"""JSON of sources and of the bodies that create and change them (docs/conventions.md#source)."""
 
 from collections.abc import Mapping
 from decimal import Decimal
@@ -26,7 +26,7 @@ from domain.kernel.schema import (
 from domain.sources.model import Source, freshness
 from domain.sources.testing import RECORDS, SourceTest
 
-_LONGEST_CELL = 500
+_MAX_CELL_LENGTH = 500
 FRESHNESS = record(
     None,
     {
@@ -38,7 +38,7 @@ FRESHNESS = record(
 
 
 def _freshness(source: Source, view: View) -> Mapping[str, Any]:
-    """How fresh each stream is; null before its first good run."""
+    """Return the freshness of each stream; None before its first successful run."""
     return {
         "catalogue": freshness(source.catalogue_at, source.expected_minutes("catalogue"), view.now),
         "stock": freshness(source.stock_at, source.expected_minutes("stock"), view.now),
@@ -46,9 +46,9 @@ def _freshness(source: Source, view: View) -> Mapping[str, Any]:
 
 
 def _without_ages(source: dict[str, Any]) -> dict[str, Any]:
-    """Return the source without the ages of its streams, which grow with the time alone."""
+    """Return the source with the ages of its streams set to 0, since they change with time only."""
     streams = source["freshness"].items()
-    return source | {"freshness": {name: one and {**one, "age_seconds": 0} for name, one in streams}}
+    return source | {"freshness": {name: stream and {**stream, "age_seconds": 0} for name, stream in streams}}
 
 
 SOURCE = Resource.of(
@@ -63,7 +63,7 @@ CREDENTIALS = Body(
         {
             "credentials": {
                 "type": "object",
-                "description": "In the form that the source's connector asks for; sealed at rest and never shown again.",
+                "description": "Credentials in the form that the connector requires; encrypted at rest and never returned.",
                 "minProperties": 1,
                 "maxProperties": 50,
                 "examples": [{"token": "shpat_example"}],
@@ -77,7 +77,7 @@ SOURCE_TEST = Resource[SourceTest](
     "source_test",
     {
         "ok": boolean(),
-        "status": optional(integer(200, description="The HTTP status that the source answered.")),
+        "status": optional(integer(200, description="The HTTP status of the source's response.")),
         "served_by": nullable(text("admin_graphql", description="Null for a connector with one API.")),
         "final_url": optional(url()),
         "content_type": optional(text("text/csv")),
@@ -86,9 +86,9 @@ SOURCE_TEST = Resource[SourceTest](
             array(
                 map_of({}, {"SKU": "LM-1001", "Title": "Oak dining table"}),
                 most=RECORDS,
-                description="The first records, as the feed names its columns.",
+                description="The first records, by the feed's column names.",
             ),
-            lambda test, _: [_cell(entry) for entry in test.sample],
+            lambda test, _: [_shorten(entry) for entry in test.sample],
         ),
         "mapping": optional(
             computed(
@@ -107,26 +107,26 @@ SOURCE_TEST = Resource[SourceTest](
                                 record(None, {"column": text("Memo"), "reason": enum(*UnmappedReason)}),
                             )
                         ),
-                        "missing": array(text("sku"), description="What a run cannot do without."),
+                        "missing": array(text("sku"), description="Required fields that no column is mapped to."),
                     },
-                    description="What the first table's columns mean; not of pushed records.",
+                    description="The column mapping of the first table; omitted for pushed records.",
                 ),
                 lambda test, _: test.mapping,
             )
         ),
-        "problems": array(PROBLEM, description="What could not be read of the first fifty rows, up to a hundred."),
+        "problems": array(PROBLEM, description="Cells of the first 50 rows that could not be read, at most 100."),
         "duration_ms": integer(412, least=0),
-        "failure": optional(failure("fetch_failed", "The server answered 503.", "Present when ok is false.")),
+        "failure": optional(failure("fetch_failed", "The server answered 503.", "Present if ok is false.")),
     },
 )
 
 
-def _cell(value: Any) -> Any:
-    """A cell small enough to show; exact decimals become numbers."""
+def _shorten(value: Any) -> Any:
+    """Return a value with shortened strings and with decimals as JSON numbers."""
     if isinstance(value, str):
-        return value if len(value) <= _LONGEST_CELL else value[: _LONGEST_CELL - 1] + "…"
+        return value if len(value) <= _MAX_CELL_LENGTH else value[: _MAX_CELL_LENGTH - 1] + "…"
     if isinstance(value, Decimal):
         return int(value) if value == value.to_integral_value() else float(value)
     if isinstance(value, Mapping):
-        return {str(name): _cell(part) for name, part in value.items()}
-    return [_cell(part) for part in value] if isinstance(value, list) else value
+        return {str(name): _shorten(part) for name, part in value.items()}
+    return [_shorten(part) for part in value] if isinstance(value, list) else value

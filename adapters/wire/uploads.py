@@ -1,4 +1,4 @@
-"""The JSON of uploads (docs/conventions.md#uploads)."""
+"""JSON of uploads (docs/conventions.md#uploads)."""
 
 from typing import Any
 
@@ -23,7 +23,7 @@ from ports.objects import SignedPut
 
 FILENAME = text("spring-price-list.csv", longest=255) | {
     "pattern": r"^[^/\\\u0000-\u001f\u007f]+$",
-    "x-words": "a file's name alone, without slashes and control characters",
+    "x-words": "a file name without slashes and control characters",
 }
 CONTENT_TYPE = text("text/csv", longest=255) | {
     "pattern": r"^[A-Za-z0-9!#$&^_.+-]+/[A-Za-z0-9!#$&^_.+-]+( ?; ?[A-Za-z0-9_.-]+=[A-Za-z0-9_.\x22-]+)*$",
@@ -34,10 +34,10 @@ TARGET = record(
     {
         "method": constant("PUT"),
         "url": url("https://objects.joinery.example/uploads/upl_01J8ZQ5T3V7XK2M9RB4CDW?signature=3f9a"),
-        "headers": map_of({"type": "string"}, {"Content-Type": "text/csv"}, "Send exactly these."),
+        "headers": map_of({"type": "string"}, {"Content-Type": "text/csv"}, "Headers to send exactly as given."),
         "expires_at": timestamp(),
     },
-    description="Where the bytes go, while they are awaited; valid for 15 minutes.",
+    description="Where to PUT the file until the upload is completed; valid for 15 minutes.",
 )
 UPLOAD = Resource[Upload](
     "upload",
@@ -48,7 +48,7 @@ UPLOAD = Resource[Upload](
         "content_type": fixed(CONTENT_TYPE, required=True),
         "bytes": fixed(integer(48213, least=1), required=True),
         "status": enum(*UploadStatus),
-        "run": optional(id_of("run", "The run that reads the file, once the upload is completed.")),
+        "run": optional(id_of("run", "The run that imports the file, after the upload is completed.")),
         "target": optional(computed(TARGET, lambda _upload, _view: None)),
         "expires_at": timestamp(),
         "created_at": timestamp(),
@@ -58,12 +58,12 @@ UPLOAD = Resource[Upload](
 )
 
 COMPLETE = Body(
-    strict_object({"accept_shrink": boolean(False, "Let the run withdraw as much as it finds gone.")}),
+    strict_object({"accept_shrink": boolean(False, "Permit the run to withdraw more items than the removal limit.")}),
     into(CompleteUpload),
     required=False,
 )
 
 
 def target_of(target: SignedPut | None) -> dict[str, Any]:
-    """The property `target`, while there is one."""
+    """Return the property `target`, or nothing if there is no target."""
     return {"target": {"method": "PUT", **plain(target)}} if target else {}

@@ -1,4 +1,4 @@
-"""The JSON of usage."""
+"""JSON of usage."""
 
 from collections.abc import Mapping, Sequence
 from datetime import date, datetime
@@ -13,8 +13,8 @@ from domain.usage.meters import METERS, DayUsage
 from domain.usage.usecases.service import MeterUsage, Usage, UsageSeries
 
 METER = schema.named("meter", schema.enum(*METERS)) | {
-    "description": "`records`: items that runs made or changed. `deliveries`: webhook deliveries that succeeded. `export_rows`: lines of "
-    "exports of products. `ai_tokens`: what models read and wrote. `sources`, `stored_bytes`: how much there is now."
+    "description": "`records`: items that runs created or changed. `deliveries`: successful webhook deliveries. `export_rows`: lines of "
+    "product exports. `ai_tokens`: input and output tokens of language models. `sources`, `stored_bytes`: current totals."
 }
 PERIOD = schema.named(
     "usage_period",
@@ -27,10 +27,12 @@ METER_USAGE = schema.record(
     None,
     {
         "meter": METER,
-        "used": schema.integer(412_000, least=0, description="This month; of what is no monthly meter, now."),
-        "included": schema.integer(500_000, least=0, description="What the plan includes; left out: any amount."),
-        "threshold_80_at": schema.timestamp("When 80% were reached this month."),
-        "threshold_100_at": schema.timestamp("When all of it was used."),
+        "used": schema.integer(
+            412_000, least=0, description="Usage of this month, or the current total of `sources` and `stored_bytes`."
+        ),
+        "included": schema.integer(500_000, least=0, description="The plan's quota; omitted if it is unlimited."),
+        "threshold_80_at": schema.timestamp("When usage reached 80% this month."),
+        "threshold_100_at": schema.timestamp("When usage reached 100% this month."),
     },
     optional=("included", "threshold_80_at", "threshold_100_at"),
 )
@@ -47,12 +49,12 @@ SERIES = schema.record(
 
 
 def _meter(usage: MeterUsage) -> dict[str, Any]:
-    told: dict[str, Any] = {"included": usage.included}
+    values: dict[str, Any] = {"included": usage.included}
     for name in ("threshold_80_at", "threshold_100_at"):
         moment = getattr(usage, name)
-        told[name] = instant(moment) if moment else None
-    given = {name: value for name, value in told.items() if value is not None}
-    return {"meter": usage.meter, "used": usage.used, **given}
+        values[name] = instant(moment) if moment else None
+    present = {name: value for name, value in values.items() if value is not None}
+    return {"meter": usage.meter, "used": usage.used, **present}
 
 
 def _period(usage: Usage) -> dict[str, str]:
@@ -61,13 +63,13 @@ def _period(usage: Usage) -> dict[str, str]:
 
 def _series(days: Mapping[str, Sequence[DayUsage]]) -> list[dict[str, Any]]:
     return [
-        {"meter": meter, "days": [{"day": one.day.isoformat(), "used": one.amount} for one in each]}
-        for meter, each in days.items()
+        {"meter": meter, "days": [{"day": day.day.isoformat(), "used": day.amount} for day in series]}
+        for meter, series in days.items()
     ]
 
 
 def day_of(text: str | None) -> date | None:
-    """A calendar date that was asked for, checked by its schema."""
+    """Parse a calendar date that the schema has validated."""
     return date.fromisoformat(text) if text else None
 
 
@@ -76,9 +78,9 @@ USAGE = Resource[Usage](
     {
         "period": computed(PERIOD, lambda usage, _: _period(usage)),
         "livemode": computed(schema.boolean(), lambda _, view: view.tenant.livemode),
-        "meters": computed(schema.array(METER_USAGE), lambda usage, _: [_meter(one) for one in usage.meters]),
+        "meters": computed(schema.array(METER_USAGE), lambda usage, _: [_meter(meter) for meter in usage.meters]),
     },
-    description="What this mode of the organisation has used this month (UTC). Only live mode is refused anything for it.",
+    description="Usage of the organisation in this mode and month (UTC). Quotas are enforced in live mode only.",
 )
 USAGE_SERIES = Resource[UsageSeries](
     "usage_series",
@@ -88,10 +90,10 @@ USAGE_SERIES = Resource[UsageSeries](
         "livemode": computed(schema.boolean(), lambda _, view: view.tenant.livemode),
         "series": computed(schema.array(SERIES), lambda series, _: _series(series.days)),
     },
-    description="Usage day by day (UTC).",
+    description="Daily usage (UTC).",
 )
 
 
 def described(usage: Usage, tenant: Tenant, now: datetime) -> dict[str, Any]:
-    """The resource, as events carry it."""
+    """Render the usage for events."""
     return USAGE.render(usage, View(tenant, now))

@@ -1,4 +1,4 @@
-"""The JSON of webhook endpoints and deliveries, and the bytes that are POSTed (docs/conventions.md#endpoints)."""
+"""JSON of webhook endpoints and deliveries, and of the requests to endpoints (docs/conventions.md#endpoints)."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -41,13 +41,13 @@ from domain.webhooks.model import (
 from domain.webhooks.samples import TYPES_WITH_SAMPLE
 
 _decode = msgspec.json.Decoder(dict, float_hook=Decimal).decode
-"""Exact: a number is sent with the digits that the log has."""
+"""Decoder with exact decimals, so that numbers keep the digits of the log."""
 _encode = msgspec.json.Encoder(decimal_format="number").encode
-_parts = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
+_raw_members = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 
 
-def _first(example: StrEnum) -> Schema:
-    """One of the values of its kind, with this one as the example."""
+def _enum_with_example(example: StrEnum) -> Schema:
+    """Return a schema of the enum's values, with this one as the example."""
     return enum(example, *(value for value in type(example) if value != example))
 
 
@@ -56,7 +56,7 @@ USUAL_OVERLAP = 24
 
 SECRET = text(
     "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSwMfKQ9r8GKYo=",
-    description="The signing secret, told this once: keep it. The key is what follows `whsec_`, decoded from base64.",
+    description="The signing secret, returned only once. The key is the base64-decoded text after `whsec_`.",
 )
 ENDPOINT = Resource.of(
     Endpoint,
@@ -67,8 +67,8 @@ ENDPOINT = Resource.of(
             record(
                 None,
                 {"code": enum(*DisabledReason)},
-                description="Why the service disabled it: the receiver answered 410 (`gone`), or nothing succeeded for 72 "
-                "hours (`failing`).",
+                description="Why the service disabled the endpoint: the receiver answered 410 (`gone`), or no delivery succeeded for "
+                "72 hours (`failing`).",
             )
         ),
         "rotation": optional(
@@ -76,7 +76,7 @@ ENDPOINT = Resource.of(
                 record(
                     None,
                     {"expires_at": timestamp(), "last4": LAST4},
-                    description="Present while the replaced secret goes on signing beside the present one.",
+                    description="Present while the previous secret signs in addition to the current one.",
                 ),
                 lambda endpoint, view: endpoint.rotation_at(view.now),
             )
@@ -95,14 +95,14 @@ ATTEMPT = Resource[Attempt](
         "at": timestamp(),
         "status": enum(*AttemptStatus),
         "duration_ms": integer(84, least=0),
-        "failure": optional(_first(AttemptFailure.HTTP_STATUS)),
+        "failure": optional(_enum_with_example(AttemptFailure.HTTP_STATUS)),
         "response_status": optional(integer(503)),
         "response_body": optional(
-            text("upstream busy", longest=4096, shortest=0, description="The answer's first 1 KiB.")
+            text("upstream busy", longest=4096, shortest=0, description="The first 1 KiB of the response.")
         ),
         "response_headers": optional(
             computed(
-                map_of({"type": "string"}, {"retry-after": "30"}, "Of the answer, what explains it."),
+                map_of({"type": "string"}, {"retry-after": "30"}, "Headers of the response that help to explain it."),
                 lambda attempt, _: attempt.response_headers or None,
             )
         ),
@@ -113,24 +113,24 @@ DELIVERY = Resource[Delivery](
     {
         "id": id_of("dlv"),
         "endpoint": id_of("whe"),
-        "event": id_of("evt", "What the header webhook-id says."),
+        "event": id_of("evt", "The ID in the header webhook-id."),
         "type": text("offer.changed"),
         "subject": text("ofr_01J8ZQ5T3V7XK2M9RB4CDW"),
-        "status": _first(DeliveryStatus.SUCCEEDED),
+        "status": _enum_with_example(DeliveryStatus.SUCCEEDED),
         "body": optional(
             computed(
                 text(
                     '{"id":"evt_01J8ZQ5T3V7XK2M9RB4CDW","type":"offer.changed"}',
                     longest=1 << 24,
-                    description="Exactly what is POSTed; absent until the first attempt.",
+                    description="The exact request body; omitted until the first attempt.",
                 ),
                 lambda delivery, _: delivery.body.decode() if delivery.body is not None else None,
             )
         ),
-        "attempts": parts(ATTEMPT, lambda delivery: delivery.attempts, "Oldest first."),
-        "next_attempt_at": optional(timestamp("Present while an attempt is planned.")),
+        "attempts": parts(ATTEMPT, lambda delivery: delivery.attempts, "Attempts, oldest first."),
+        "next_attempt_at": optional(timestamp("Present while an attempt is scheduled.")),
         "created_at": timestamp(),
-        "completed_at": optional(timestamp("When it succeeded, or was given up.")),
+        "completed_at": optional(timestamp("When the delivery succeeded or finally failed.")),
     },
     path="/v1/webhook-endpoints/{endpoint}/deliveries/{id}",
 )
@@ -139,19 +139,21 @@ FORECAST = {
         None,
         {
             "days": integer(7, least=1),
-            "events": integer(1840, least=0, description="Events that it would have got."),
-            "peak_per_minute": integer(310, least=0, description="The most of them in one minute."),
-            "deliveries": integer(1275, least=0, description="POSTs after combining by coalesce_seconds."),
+            "events": integer(1840, least=0, description="Number of events that the endpoint would have received."),
+            "peak_per_minute": integer(310, least=0, description="Maximum number of events in one minute."),
+            "deliveries": integer(
+                1275, least=0, description="Number of deliveries after combining by coalesce_seconds."
+            ),
         },
-        description="What the last days' own events would have come to.",
+        description="Estimate from the organisation's events of the last days.",
     )
 }
-"""What `explain` tells beside changes, events and jobs."""
+"""Additional preview in `explain`, besides changes, events and jobs."""
 RECOVER = Body(
     strict_object(
         {
-            "since": timestamp("Deliveries made at that time or later."),
-            "until": timestamp("Deliveries made at that time or before; now unless given.")
+            "since": timestamp("Only deliveries created at or after this time."),
+            "until": timestamp("Only deliveries created at or before this time; by default now.")
             | {"examples": ["2026-11-20T15:08:00.000Z"]},
         },
         ("since",),
@@ -162,8 +164,10 @@ RECOVERY = record(
     "webhook_recovery",
     {
         "endpoint": id_of("whe"),
-        "requeued": integer(42, least=0, description="How many."),
-        "has_more": boolean(False, "Whether others of the range are left: ask again once these are through."),
+        "requeued": integer(42, least=0, description="Number of deliveries that will be sent again."),
+        "has_more": boolean(
+            False, "Whether the range has more deliveries. Repeat the request when these are complete."
+        ),
     },
 )
 ROTATE = Body(
@@ -173,7 +177,7 @@ ROTATE = Body(
                 USUAL_OVERLAP,
                 least=0,
                 most=LONGEST_OVERLAP,
-                description="How long the present secret goes on signing beside the new one; 0 ends it at once.",
+                description="Hours during which the current secret signs in addition to the new one; 0 revokes it at once.",
             )
         }
     ),
@@ -188,7 +192,7 @@ SAMPLE = Body(
                 "type": "string",
                 "enum": list(TYPES_WITH_SAMPLE),
                 "examples": ["offer.changed"],
-                "description": "A type that there is a sample of.",
+                "description": "An event type that has a sample.",
             }
         },
         ("type",),
@@ -199,40 +203,40 @@ TEST_EVENT = record(
     "test_event",
     {"id": id_of("evt"), "type": text("offer.changed"), "subject": text("ofr_01J8ZQ5T3V7XK2M9RB4CDW"), "event": EVENT},
 )
-"""What POST /v1/test/events answers."""
+"""Response of POST /v1/test/events."""
 
 
 def described(endpoint: Endpoint, livemode: bool, now: datetime) -> Mapping[str, Any]:
-    """The endpoint as the resource that events carry."""
+    """Render the endpoint for events."""
     return ENDPOINT.render(endpoint, View(Tenant("", livemode), now))
 
 
 def sample_to_wire(event: Event, tenant: Tenant, now: datetime) -> dict[str, Any]:
-    """A sample that was emitted, with the envelope that everybody gets."""
+    """Render an emitted sample event."""
     envelope = events.envelope(event, tenant, now)
     return {"object": "test_event", "id": event.id, "type": event.type, "subject": event.subject, "event": envelope}
 
 
 class WirePayloadRendering:
-    """PayloadRendering."""
+    """PayloadRendering port."""
 
     def __init__(self, versions: Versions = SUPPORTED) -> None:
         self._versions = versions
 
     def shaped(self, body: bytes, version: str) -> bytes:
-        """The body in the shape of that dated version."""
+        """Convert the body to the API version."""
         return body if self._versions.unchanged(version) else _encode(self._versions.shape(_decode(body), version))
 
     def whole(self, envelope: Mapping[str, Any]) -> bytes:
-        """A combined envelope's bytes."""
+        """Encode the envelope of a combined event."""
         return events.bounded(envelope)
 
     def fat(self, body: bytes, object: bytes | None) -> bytes:
-        """The envelope with the resource's JSON as `data.object`."""
+        """Add the resource's JSON as `data.object`; None leaves the body unchanged."""
         if object is None:
             return body
-        envelope = _parts(body)
-        data = _parts(envelope["data"])
+        envelope = _raw_members(body)
+        data = _raw_members(envelope["data"])
         data["object"] = msgspec.Raw(object)
         envelope["data"] = msgspec.Raw(_encode(data))
         return _encode(envelope)

@@ -26,7 +26,7 @@ async def _missing(address: str) -> tuple[str, ...]:
 async def test_an_empty_database_is_migrated_and_distributed(empty: str) -> None:
     await migrate(empty)
     told = await spread(empty)
-    assert [line for line in told if "every node" in line] == [f"{name}: to every node" for name in REFERENCE]
+    assert [line for line in told if "every node" in line] == [f"{name}: copied to every node" for name in REFERENCE]
     async with coordinator(empty) as found:
         placed = await places(found)
         assert placed.missing == () and {"jobs", "events", "products"} <= set(placed.done)
@@ -73,7 +73,7 @@ async def test_again_it_does_what_is_left(plain: str) -> None:
         )
         await owner.execute("SELECT protect_tenant_table('novelties')")
     assert await _missing(plain) == ("novelties",)
-    assert await spread(plain) == ["novelties: by organisation"]
+    assert await spread(plain) == ["novelties: distributed by organisation"]
     assert await spread(plain) == []
 
 
@@ -81,7 +81,7 @@ async def test_processes_must_be_stopped(plain: str) -> None:
     pool = Pool(plain, size=1)
     async with pool.coordinator() as link:
         await link.cursor.execute("SELECT 1")
-        with pytest.raises(ClusterError, match="stop them all"):
+        with pytest.raises(ClusterError, match="Stop all of them"):
             await spread(plain)
     await pool.close()
     assert await spread(plain)

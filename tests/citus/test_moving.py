@@ -170,7 +170,7 @@ async def test_where_it_cannot_go(stage: Stage) -> None:
     tenancy = await asyncio.to_thread(stage.organisation)
     home = await asyncio.to_thread(home_of, stage, tenancy.tenant.org)
     async with coordinator(stage.database_url) as cluster:
-        for where, words in ((home, "already"), ("nowhere:1", "no other node")):
+        for where, words in ((home, "already"), ("nowhere:1", "not another node")):
             with pytest.raises(ClusterError, match=words):
                 await move(cluster, tenancy.tenant.org, where, lambda line: None)
 

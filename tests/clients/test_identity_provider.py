@@ -129,7 +129,7 @@ async def test_a_wrong_secret_is_told(deployment: Deployment) -> None:
     async with world.uow.begin(Tenant(deployment.org, True), OPERATOR) as tx:
         await world.dependencies[SsoSettings].set(tx, Wanted(deployment.issuer, "joinery", "another", None))
     browser, page = await deployment.came_in("ada@fjord.example", "ada")
-    assert page.status == 403 and "does not take the client id and secret" in page.text
+    assert page.status == 403 and "does not accept the client ID and secret" in page.text
     assert COOKIE not in browser.cookies
 
 

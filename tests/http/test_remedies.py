@@ -29,13 +29,13 @@ def _fault(answer: Answer, field: str, code: str) -> str:
 @pytest.mark.parametrize("name", ["starting_after", "ending_before"])
 async def test_an_id_is_no_cursor(client: Client, name: str) -> None:
     said = _fault(await client.get(f"/v1/sources?{name}={new_id('prod')}"), f"query.{name}", "invalid_cursor")
-    assert said == "This is the id of a product, not a cursor. Give the next_cursor of the page before, not an id."
+    assert said == "This is the ID of a product, not a cursor. Send the next_cursor of the previous page."
 
 
 @pytest.mark.parametrize("cursor", ["x", "%FF", "a" * 2000, "not%20a%20cursor", ""])
 async def test_garbled_cursors_say_what_to_do(client: Client, cursor: str) -> None:
     said = _fault(await client.get(f"/v1/sources?starting_after={cursor}"), "query.starting_after", "invalid_cursor")
-    assert said.startswith("This is not a cursor. Give the next_cursor of the page before")
+    assert said.startswith("This is not a cursor. Send the unchanged next_cursor of the previous page")
 
 
 async def test_a_cursor_of_other_filters_says_so() -> None:
@@ -45,16 +45,16 @@ async def test_a_cursor_of_other_filters_says_so() -> None:
         cursor = (await made.client.get("/v1/sources?limit=1")).json()["next_cursor"]
         assert (await made.client.get(f"/v1/sources?limit=2&starting_after={cursor}")).status == 200
         other = await made.client.get(f"/v1/products?starting_after={cursor}")
-        assert "only in the list that gave it" in _fault(other, "query.starting_after", "invalid_cursor")
+        assert "does not belong to this list" in _fault(other, "query.starting_after", "invalid_cursor")
 
 
 async def test_cursors_of_the_feed_say_what_to_do(client: Client) -> None:
     garbled = _fault(await client.get("/v1/changes?cursor=nonsense"), "query.cursor", "invalid_cursor")
     assert garbled.startswith(
-        "This is not a cursor of your change feed in this mode. Give a next_cursor of GET /v1/changes"
+        "This is not a cursor of your change feed in this mode. Send an unchanged next_cursor of GET /v1/changes"
     )
     event = _fault(await client.get(f"/v1/changes?cursor={new_id('evt')}"), "query.cursor", "invalid_cursor")
-    assert event.startswith("This is the id of an event, not a cursor. Give a next_cursor")
+    assert event.startswith("This is the ID of an event, not a cursor. Send an unchanged next_cursor")
 
 
 async def test_unknown_parameters_name_the_closest(client: Client) -> None:

@@ -219,7 +219,7 @@ async def test_a_backup_of_an_earlier_schema_is_brought_up_to_date(
         newer = await _make(tmp_path / "newer", targets[0], objects)
     assert newer.migrations == [*made.migrations, "9001_later"]
     async with database_alone("older", migrated=False) as older:
-        with pytest.raises(BackupError, match="does not know the schema 9001_later"):
+        with pytest.raises(BackupError, match="does not support the backup's schema 9001_later"):
             await _restore(tmp_path / "newer", older, objects)
         assert await _contents(older) == {}
 

@@ -240,7 +240,7 @@ async def test_one_tables_trouble_does_not_stop_the_others(store: Store, caplog:
     old = TODAY - timedelta(days=500)
     await store.maintenance.partitions(old)
     await store.maintenance.partitions(day)
-    assert f"events_{day:%Y%m%d} could not be made" in caplog.text
+    assert f"events_{day:%Y%m%d} could not be created" in caplog.text
     for table in PARTITIONED:
         assert not await _partitions(store, table) & _named(table, old, old + timedelta(days=AHEAD))
         assert await _partitions(store, table) >= _named(table, day + timedelta(days=1), day + timedelta(days=AHEAD))

@@ -83,7 +83,7 @@ def test_a_contracting_migration_shuts_earlier_releases_out(monkeypatch: pytest.
         assert asyncio.run(read_compatibility(address)).fault() is None
     found = asyncio.run(read_compatibility(address))
     assert found.oldest == 9001 and "newer release" in str(found.fault())
-    with pytest.raises(MigrationError, match="use a newer release"):
+    with pytest.raises(MigrationError, match="Use a newer release"):
         asyncio.run(migrate.migrate(address))
 
 

@@ -8,7 +8,7 @@ import psycopg
 import pytest
 
 from adapters.postgres.catalogue_query import FILTERS, list_sql
-from adapters.postgres.stores import _chosen, rendered
+from adapters.postgres.stores import _select_lines, rendered
 from domain.kernel.paging import Filter, PageRequest
 from domain.sources.ports import SourceStore
 from tests.support import builders
@@ -33,8 +33,8 @@ def test_clients_cannot_fill_the_memory_with_choices() -> None:
     statement = "SELECT 1 -- --? a\nLIMIT {limit}"
     for limit in range(1000):
         rendered(statement, frozenset({"a"}), limit)
-    assert _chosen.cache_info().maxsize is not None
-    assert _chosen.cache_info().currsize <= _chosen.cache_info().maxsize
+    assert _select_lines.cache_info().maxsize is not None
+    assert _select_lines.cache_info().currsize <= _select_lines.cache_info().maxsize
 
 
 @pytest.mark.asyncio

@@ -140,13 +140,13 @@ async def test_what_is_clear_stays_clear(converter: ProcessImages, tmp_path: Pat
 @pytest.mark.parametrize(
     ("content", "reason"),
     [
-        (images.SVG, "no image"),
-        (images.HTML, "no image"),
-        (b"", "no image"),
-        (b"\xff\xd8\xff", "no image"),
+        (images.SVG, "not a readable image"),
+        (images.HTML, "not a readable image"),
+        (b"", "not a readable image"),
+        (b"\xff\xd8\xff", "not a readable image"),
         (images.jpeg()[:-200], "damaged"),
         (images.file_of(images.picture(), "PNG")[:-60], "damaged"),
-        (images.file_of(images.picture(), "TIFF"), "no image"),
+        (images.file_of(images.picture(), "TIFF"), "not a readable image"),
         (images.png_of(20_000, 10_000), "200000000|20000 × 10000"),
         (images.png_of(2**31 - 1, 2**31 - 1), "no image|pixels"),
         (images.png_of(100, 100, b"short"), "damaged"),

@@ -220,7 +220,7 @@ def test_a_directory_gets_another_secret(tmp_path: Path, feeds: FeedServer) -> N
         assert env["JOINERY_SECRET"] == third and not env["JOINERY_SECRET_FORMER"]
         for former in (first, second):
             alone = joinery("secret", "status", env={**env, "JOINERY_SECRET": former})
-            assert alone.returncode == 1 and "not at hand" in alone.stderr, alone
+            assert alone.returncode == 1 and "does not have" in alone.stderr, alone
             assert opens(former, data.values()) == 0
 
 

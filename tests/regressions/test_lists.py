@@ -19,7 +19,7 @@ pytestmark = pytest.mark.asyncio
 def few(monkeypatch: pytest.MonkeyPatch, backend: Backend) -> None:
     """A page looks at 10 rows instead of some thousand, at 3 before it counts, and counts filters up to 3 instead of 500."""
     monkeypatch.setattr(catalogue_query, "_PRODUCTS", 2)
-    monkeypatch.setattr(catalogue_query, "_COUNTED", 3)
+    monkeypatch.setattr(catalogue_query, "_COUNT_LIMIT", 3)
     monkeypatch.setattr(catalogue_query, "SQL", catalogue_query._statements(10, 10))
     monkeypatch.setattr(catalogue_query, "_BRIEF", catalogue_query._statements(3, 3))
 
@@ -72,7 +72,7 @@ async def test_a_list_read_while_others_change(
     fetch = products_of(backend, tenant, ProductFilter(q="chair", brand="X"))
     from adapters.postgres.catalogue import PostgresCatalogueStore
 
-    found_of, moved = PostgresCatalogueStore._found, 0
+    found_of, moved = PostgresCatalogueStore._run_query, 0
 
     async def found(self: Any, query: Any) -> Any:
         nonlocal moved
@@ -91,7 +91,7 @@ async def test_a_list_read_while_others_change(
         self._session = _With(self._session, later)
         return await found_of(self, query)
 
-    monkeypatch.setattr(PostgresCatalogueStore, "_found", found)
+    monkeypatch.setattr(PostgresCatalogueStore, "_run_query", found)
     seen = [document.id for document in await walk(fetch, 20)]
     assert sorted(seen) == sorted(product.id for product in wanted)
 

@@ -22,7 +22,7 @@ pytestmark = pytest.mark.asyncio
 
 async def test_the_relay_goes_on_when_a_checkpoint_was_lost() -> None:
     """Expected: the network's node came back as it was before an owner's first event; the relay copies on from there.
-    It reads the checkpoints again, but keeps the one that is gone (`|=`), is `_Overtaken` again, and spins for ever, for all owners.
+    It reads the checkpoints again, but keeps the one that is gone (`|=`), is `_CheckpointMoved` again, and spins for ever, for all owners.
     """
     log = Log()
     relay = NetworkRelay(log.network, log.signals)

@@ -46,7 +46,10 @@ async def test_it_is_left_out_told_once_and_taken_up_again(servers: Servers, cap
             assert await pool.rows(FAR, ONE, {}) == [(1,)]
             assert await pool.scatter_best_effort(reading(ONE)) == [[(1,)], [(1,)]]
         said = [record.message for record in caplog.records if record.name == "joinery.nodes"]
-        assert [message.split(" is ")[1].split(",")[0] for message in said] == ["out of reach", "back"]
+        assert [message.partition(" is ")[2].partition(":")[0] for message in said] == [
+            "unreachable and skipped",
+            "reachable again",
+        ]
 
 
 async def test_when_all_are_away_it_is_said(servers: Servers) -> None:

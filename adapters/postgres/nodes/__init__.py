@@ -1,1 +1,1 @@
-"""Nodes: connections to each PostgreSQL server, and who is on which."""
+"""Nodes: connections to each PostgreSQL server, and the placement of tenants on them."""

@@ -1,7 +1,7 @@
-"""Connections to one PostgreSQL server, which either side drops within seconds when the other machine is gone.
+"""Connections to one PostgreSQL server; each side drops them within seconds if the other machine disappears.
 
-On each new connection the server's identity is compared with the one kept beside the event logs. A server that was restored, copied or
-promoted may lack events that readers have seen, so every log of it begins a new epoch. No connection outlives a server that was replaced.
+On each new connection the server's identity is compared with the one stored with the event logs. A server that was restored, copied or
+promoted may lack events that readers have seen, so all its logs start a new epoch. A connection never outlives a replaced server.
 """
 
 import asyncio
@@ -22,7 +22,7 @@ from domain.kernel.clock import CLOCK
 T = TypeVar("T")
 Connection = AsyncConnection[TupleRow]
 Fetched = tuple[Any, ...]
-"""A row, as it was fetched."""
+"""Fetched row."""
 Statement = str | bytes | sql.SQL | sql.Composed
 LOG = logging.getLogger("joinery.changes")
 
@@ -37,8 +37,8 @@ _SERVER_SETTINGS = (
     "SET tcp_keepalives_idle = 5; SET tcp_keepalives_interval = 2; SET tcp_keepalives_count = 3; "
     "SET tcp_user_timeout = 11000"
 )
-"""A session's locks outlive a machine that lost power or network until the server gives the connection up, which takes two hours by most
-systems' defaults. Unix sockets ignore these settings."""
+"""If a client machine loses power or network, its session's locks last until the server closes the connection, by default two hours on
+most systems. Unix sockets ignore these settings."""
 
 _IDENTITY = """
 SELECT kept.identity, present.identity FROM (
@@ -47,7 +47,7 @@ SELECT kept.identity, present.identity FROM (
         || '.' || substr(pg_walfile_name(pg_current_wal_insert_lsn()), 1, 8) AS identity
 ) AS present LEFT JOIN log_server AS kept ON true
 """
-"""The cluster's number, the database's and the timeline identify a history of writes. Each node of a Citus cluster has its own."""
+"""System identifier, database and timeline identify a history of writes. Each node of a Citus cluster has its own."""
 _FIRST_IDENTITY = "INSERT INTO log_server (identity) VALUES (%s) ON CONFLICT DO NOTHING"
 _REPLACE_IDENTITY = "UPDATE log_server SET identity = %s WHERE identity = %s"
 BEGIN_EPOCHS = """
@@ -61,10 +61,10 @@ JOIN pg_dist_local_group g USING (groupid) WHERE s.logicalrelid = 'event_logs'::
 
 
 async def connect(conninfo: str, application: str) -> Connection:
-    """Connect in autocommit mode; settings in `conninfo` override the defaults above.
+    """Connect in autocommit mode; settings in `conninfo` override the defaults.
 
     Raises:
-        psycopg.Error: The server does not answer or refuses.
+        psycopg.Error: The server does not answer, or refuses the connection.
 
     """
     settings = _CLIENT_SETTINGS | conninfo_to_dict(conninfo) | {"application_name": application}
@@ -78,18 +78,18 @@ async def connect(conninfo: str, application: str) -> Connection:
 
 
 async def fetch(connection: Connection, statement: Statement, values: Params | None = None) -> list[Fetched]:
-    """Return every row of a statement."""
+    """Return all rows of a statement."""
     return await (await connection.execute(statement, values)).fetchall()
 
 
 async def fetch_value(connection: Connection, statement: Statement, values: Params | None = None) -> Any:
-    """Return the first column of a statement's first row, or None without a row."""
+    """Return the first column of a statement's first row, or None if there is no row."""
     row = await (await connection.execute(statement, values)).fetchone()
     return row[0] if row else None
 
 
 async def retry(step: Callable[[], Awaitable[T]], tries: int, pause: float, busy: tuple[type[psycopg.Error], ...]) -> T:
-    """Run a step, and again after a pause while other sessions block it; the error of the last try is raised."""
+    """Run a step, retrying after a pause on the errors `busy`; the error of the last attempt propagates."""
     for _ in range(tries - 1):
         with suppress(*busy):
             return await step()
@@ -98,47 +98,49 @@ async def retry(step: Callable[[], Awaitable[T]], tries: int, pause: float, busy
 
 
 async def repeat(connection: Connection, batch: Statement, most: int) -> int:
-    """Repeat a statement that changes at most so many rows and selects their number, until there are fewer; return how many there were."""
+    """Repeat a statement that changes at most `most` rows and selects their number until there are fewer; return the total."""
     total = 0
     while True:
-        done: int = await fetch_value(connection, batch)
-        total += done
-        if done < most:
+        count: int = await fetch_value(connection, batch)
+        total += count
+        if count < most:
             return total
 
 
 async def set_clock(connection: Connection) -> None:
-    """Set the process's clock by this server's."""
+    """Adjust the process's clock to that of the server."""
     sent = monotonic()
     CLOCK.adjust(await fetch_value(connection, "SELECT clock_timestamp()"), sent, monotonic())
 
 
 async def is_distributed(connection: Connection, table: str) -> bool:
-    """Return whether the nodes of a Citus cluster share the table; on a plain PostgreSQL they never do."""
+    """Return whether the table is distributed or a reference table of a Citus cluster; False on a plain PostgreSQL."""
     if await fetch_value(connection, "SELECT to_regclass('pg_catalog.pg_dist_partition')") is None:
         return False
-    known = "SELECT EXISTS (SELECT FROM pg_dist_partition WHERE logicalrelid = to_regclass(%s))"
-    return bool(await fetch_value(connection, known, (table,)))
+    statement = "SELECT EXISTS (SELECT FROM pg_dist_partition WHERE logicalrelid = to_regclass(%s))"
+    return bool(await fetch_value(connection, statement, (table,)))
 
 
 async def confirm_server(connection: Connection) -> None:
-    """Begin an epoch in every log if another server wrote them, before anything is read through the owner's connection."""
+    """Start a new epoch in all logs if another server wrote them; called before any read, on a connection as the owner."""
     try:
-        [(kept, present)] = await fetch(connection, _IDENTITY)
+        [(stored, current)] = await fetch(connection, _IDENTITY)
     except errors.UndefinedTable:
-        return  # not migrated: there are no logs
-    if kept == present:
+        return  # not migrated, so there are no logs
+    if stored == current:
         return
     async with connection.transaction():
-        if kept is None:
-            await connection.execute(_FIRST_IDENTITY, (present,))
-        elif (await connection.execute(_REPLACE_IDENTITY, (present, kept))).rowcount:  # others wait here for the first
+        if stored is None:
+            await connection.execute(_FIRST_IDENTITY, (current,))
+        elif (
+            await connection.execute(_REPLACE_IDENTITY, (current, stored))
+        ).rowcount:  # only one session changes the row
             await _begin_epochs(connection)
             LOG.warning("the database was restored, copied or promoted: every event log of it begins a new epoch")
 
 
 async def _begin_epochs(connection: Connection) -> None:
-    """Begin epochs in the logs of this server; on a cluster those of the other nodes are unaffected."""
+    """Start a new epoch in the logs of this server; those of other nodes of a cluster are unaffected."""
     if not await is_distributed(connection, "event_logs"):
         await connection.execute(BEGIN_EPOCHS)
         return

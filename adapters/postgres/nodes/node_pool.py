@@ -1,4 +1,4 @@
-"""Connections to one node that remember their tenant, so that a tenant's next request needs no round trip to set its session (ADR 82)."""
+"""Pool of connections to one node that remember their tenant, so that its next request need not set the session (ADR 82)."""
 
 import asyncio
 import re
@@ -19,11 +19,11 @@ from domain.kernel.errors import Unavailable
 from domain.kernel.tenancy import Tenant
 
 APPLICATION = "joinery"
-"""The name of the pool's connections in pg_stat_activity."""
+"""Name of the pool's connections in pg_stat_activity."""
 SLOW = 0.5
-"""Seconds: a node that could not be connected to for so long is away; one that refuses at once is not."""
+"""Seconds after which a failed connection attempt marks the node as unreachable; an immediate refusal does not."""
 PAUSE = 1.0
-"""Seconds between two attempts to reach a node that is away."""
+"""Seconds between two attempts to reach an unreachable node."""
 
 _OWNS = "SELECT pg_has_role(relowner, 'USAGE') FROM pg_class WHERE oid = to_regclass('public.organisations')"
 _IDLE = psycopg.pq.TransactionStatus.IDLE
@@ -33,69 +33,69 @@ _TENANT = (
 ).encode()
 _SYSTEM = f"SELECT set_config('role', '{SYSTEM}', false)".encode()
 _HERE = re.compile(r"\bhere\.([a-z_]+)")
-_KNOWN = b"SELECT pg_advisory_lock_shared(n) FROM unnest(%b::bigint[]) n"
+_LOCK_KEYS = b"SELECT pg_advisory_lock_shared(n) FROM unnest(%b::bigint[]) n"
 
 
 def key_lock(key: str) -> int:
-    """Return the number of the lock that all connections of processes share which know the secret of that id."""
+    """Return the number of the advisory lock that connections of processes with the secret share."""
     return int.from_bytes(blake2b(f"secret\0{key}".encode(), digest_size=8).digest(), "big") >> 4
 
 
 def here(statement: LiteralString, parts: Parts | None) -> LiteralString:
-    """Return the statement with each `here.<table>` replaced by the shards of the table on a node.
+    """Return the statement with each `here.<table>` replaced by the table's shards on a node.
 
-    Shards are read by name, past the router of the database, so they are for reading only.
+    Reading shards by name bypasses the database's router, so the result is for reading only.
     """
 
     def shards(table: str) -> str:
         return table if parts is None else f"({' UNION ALL '.join(f'SELECT * FROM {part}' for part in parts[table])})"
 
-    return _HERE.sub(lambda found: shards(found[1]), statement)
+    return _HERE.sub(lambda match: shards(match[1]), statement)
 
 
 class PooledConnection:
-    """A connection in autocommit mode, with a cursor and a scope: the tenant that its session is set to, or None across tenants.
+    """Connection in autocommit mode with a cursor and a scope: the tenant of its session, or None for all tenants.
 
-    The role is set with the scope: policies show `joinery_app` the tenant's rows alone, and `joinery_system` all.
+    The scope also sets the role: policies restrict `joinery_app` to the tenant's rows, but not `joinery_system`.
     """
 
     __slots__ = ("connection", "cursor", "entered", "node", "noted", "owner_role", "parts", "scope", "staged")
 
     def __init__(self, connection: Connection, node: Node, owner_role: LiteralString = "NONE") -> None:
-        """Wrap a connection; `owner_role` is for writes as the schema's owner: NONE, the login itself, if it owns the tables."""
+        """Wrap a connection; `owner_role` is the role for writes as the owner, NONE (the login) if the login owns the tables."""
         self.connection, self.node, self.owner_role = connection, node, owner_role
         self.cursor = connection.cursor(binary=True)
         self.scope: Tenant | None = None
         self.entered = False
         self.parts: Parts | None = None
-        """The shards of tenants' tables on the node; None for undivided tables."""
+        """Shards of tenants' tables on the node; None for undistributed tables."""
         self.staged: set[object] = set()
-        """Which temporary tables this connection has made."""
+        """Statements whose temporary tables this connection has created."""
         self.noted: dict[tuple[Tenant, str], int] = {}
-        """The last block of each tenant's log in which it has noted a term (events.py)."""
+        """Last block of a tenant's log that this connection has indexed a term for (events.py)."""
 
     def here(self, statement: LiteralString) -> LiteralString:
-        """Return the statement with each `here.<table>` replaced by the shards of the table on this node."""
+        """Return the statement with each `here.<table>` replaced by the table's shards on this node."""
         return here(statement, self.parts)
 
     async def rows(self, statement: Any, values: Params | None = None) -> list[Fetched]:
-        """Return every row of a statement."""
+        """Return all rows of a statement."""
         return await (await self.cursor.execute(statement, values)).fetchall()
 
     async def run(self, statement: Any, values: Params | None = None) -> int:
-        """Execute a statement; return how many rows it touched."""
+        """Execute a statement; return the number of affected rows."""
         return (await self.cursor.execute(statement, values)).rowcount
 
     @asynccontextmanager
     async def owning(self) -> AsyncIterator[None]:
-        """Write as the login itself, within a transaction: tables that lie on every node, which tenants' role may not write."""
+        """Use the owner's role inside the context, within a transaction, to write reference tables."""
         role = APP if self.scope else SYSTEM
         await self.connection.execute("SET LOCAL ROLE " + self.owner_role)
-        yield  # an error inside undoes this, too
+        yield  # on an error the rollback also resets the role
         await self.connection.execute("SET LOCAL ROLE " + role)
 
     async def enter(self, scope: Tenant | None) -> None:
-        """Set the session to a tenant, or to all of them, unless it is already."""
+        """Set the session to a tenant, or to all tenants for None, unless it already is."""
         if self.entered and self.scope == scope:
             return
         self.entered = False
@@ -108,7 +108,7 @@ class PooledConnection:
 
 @contextmanager
 def _closing_on_error(connection: Connection) -> Iterator[None]:
-    """Close the connection when anything is raised, also by cancellation."""
+    """Close the connection on any exception, including cancellation."""
     try:
         yield
     except BaseException:
@@ -117,10 +117,10 @@ def _closing_on_error(connection: Connection) -> Iterator[None]:
 
 
 class NodePool:
-    """At most `size` connections to one node.
+    """Pool of at most `size` connections to one node.
 
-    Without a free one, callers wait up to `patience` seconds. While the node does not even refuse connections, all callers but one fail at
-    once. `known` are the ids of the secrets that this process knows: each connection shows them by locks that it shares.
+    If none is free, callers wait up to `patience` seconds. While the node is unreachable, all callers except one fail at once. `known`
+    are the key ids of the secrets that this process has; each connection shows them by shared advisory locks.
     """
 
     def __init__(self, node: Node, size: int, patience: float, known: Sequence[str]) -> None:
@@ -129,51 +129,51 @@ class NodePool:
         self._known = [key_lock(key) for key in known]
         self._idle: list[PooledConnection] = []
         self._slots = asyncio.Semaphore(size)
-        self._away_until = 0.0
+        self._unreachable_until = 0.0
         self._closed = False
         self._waiting = 0
-        self._missed = False
-        """Whether it was logged that the node is out of reach."""
+        self._is_missed = False
+        """True if it was logged that the node is unreachable."""
 
     @property
     def waiting(self) -> int:
-        """How many tasks wait for a connection; a node that is away is not counted, since waiting for it is no load."""
-        return 0 if self._away_until else self._waiting
+        """Number of tasks that wait for a connection; 0 while the node is unreachable, since that wait is not load."""
+        return 0 if self._unreachable_until else self._waiting
 
     def log_reach(self, missed: Unavailable | None) -> None:
-        """Log once that the node is out of reach, by the error, and once that it is back."""
-        if missed and not self._missed:
-            LOG.warning("%s is out of reach, and left out: %s", self.node.name, missed)
-        elif self._missed and not missed:
-            LOG.info("%s is back", self.node.name)
-        self._missed = bool(missed)
+        """Log once that the node is unreachable (`missed` is the error), and once that it is reachable again."""
+        if missed and not self._is_missed:
+            LOG.warning("%s is unreachable and skipped: %s", self.node.name, missed)
+        elif self._is_missed and not missed:
+            LOG.info("%s is reachable again", self.node.name)
+        self._is_missed = bool(missed)
 
     async def take(self, scope: Tenant | None) -> PooledConnection:
-        """Take a connection of that scope. Raises Unavailable."""
+        """Take a connection with the scope. Raises Unavailable."""
         await self._take_slot()
         try:
             link = await self._ready(scope)
             if CLOCK.is_stale():
                 await self._set_clock(link.connection)
-            return link  # noqa: TRY300  what follows is for errors alone
+            return link  # noqa: TRY300  the except clause covers all of the above
         except BaseException as error:
             self._slots.release()
             raise translate(error) from error
 
     async def give_back(self, link: PooledConnection) -> None:
-        """Return a connection to the pool, unless it broke or was left in a transaction."""
+        """Return a connection to the pool; close it if it is broken or still in a transaction."""
         self._slots.release()
         connection = link.connection
         idle = connection.info.transaction_status == _IDLE
         if self._closed or connection.closed or not idle:
             if connection.closed:
-                self._drop_idle()  # what ended this connection has ended those that wait here as well
+                self._drop_idle()  # idle connections have probably ended for the same reason
             await connection.close()
         else:
             self._idle.append(link)
 
     async def dedicated(self, scope: Tenant | None) -> PooledConnection:
-        """Open a connection beside the pool, for locks of a session. Raises Unavailable."""
+        """Open a connection outside the pool, for session locks and long transactions. Raises Unavailable."""
         with translated():
             link = await self._connect()
             await link.enter(scope)
@@ -185,54 +185,54 @@ class NodePool:
             await self._idle.pop().connection.close()
 
     async def _connect(self) -> PooledConnection:
-        connection = await self._reached()
+        connection = await self._connect_as_owner()
         with _closing_on_error(connection):
             await connection.execute("SET ROLE " + APP)
             await connection.execute(
                 "SET timezone = 'UTC'; SET statement_timeout = '300s'; SET idle_in_transaction_session_timeout = '60s'"
             )
             if self._known:
-                await connection.execute(_KNOWN, (self._known,))
+                await connection.execute(_LOCK_KEYS, (self._known,))
             await self._set_clock(connection)
         connection.prepare_threshold = 3
         return PooledConnection(connection, self.node, self._owner_role or "NONE")
 
     async def _set_clock(self, connection: Connection) -> None:
-        """Set the process's clock by the coordinator's."""
+        """Adjust the process's clock if the node is the coordinator."""
         if self.node.name == COORDINATOR:
             await set_clock(connection)
 
-    async def _reached(self) -> Connection:
-        """Open a connection as the owner of the schema, unless the node is known to be away."""
+    async def _connect_as_owner(self) -> Connection:
+        """Open a connection with the owner's role. Raises Unavailable while the node counts as unreachable."""
         clock = asyncio.get_running_loop().time
-        began = clock()
-        if began < self._away_until:
-            raise Unavailable("The database is out of reach.", retry_after=2)
-        if self._away_until:
-            self._away_until = float("inf")
+        started = clock()
+        if started < self._unreachable_until:
+            raise Unavailable("The database cannot be reached.", retry_after=2)
+        if self._unreachable_until:
+            self._unreachable_until = float("inf")
         try:
             connection = await connect(self.node.conninfo, APPLICATION)
             with _closing_on_error(connection):
                 await self._choose_owner_role(connection)
                 await confirm_server(connection)
         except psycopg.OperationalError:
-            self._away_until = clock() + PAUSE if clock() - began >= SLOW else 0.0
+            self._unreachable_until = clock() + PAUSE if clock() - started >= SLOW else 0.0
             raise
         except BaseException:
-            self._away_until = 0.0
+            self._unreachable_until = 0.0
             raise
-        self._away_until = 0.0
+        self._unreachable_until = 0.0
         return connection
 
     async def _choose_owner_role(self, connection: Connection) -> None:
-        """Use joinery_operator if the login does not own the tables, which is known once the schema exists."""
+        """Set the owner's role: joinery_operator if the login does not own the tables; unknown before the schema exists."""
         if self._owner_role is None and (owns := await fetch_value(connection, _OWNS)) is not None:
             self._owner_role = "NONE" if owns else OPERATOR
         if self._owner_role is not None:
             await connection.execute("SET ROLE " + self._owner_role)
 
     async def _acquire(self, scope: Tenant | None) -> PooledConnection:
-        """Take the connection last used for this scope, else the last used, else a new one."""
+        """Take the connection that was last used for the scope, else the last used one, else a new one."""
         for index in range(len(self._idle) - 1, -1, -1):
             if self._idle[index].scope == scope:
                 return self._idle.pop(index)
@@ -241,7 +241,7 @@ class NodePool:
         return await self._connect()
 
     async def _ready(self, scope: Tenant | None) -> PooledConnection:
-        """Take a connection set to the scope; one that the server closed meanwhile is replaced once."""
+        """Take a connection and set it to the scope; one that the server has closed is replaced once."""
         link = await self._acquire(scope)
         try:
             await link.enter(scope)
@@ -258,14 +258,14 @@ class NodePool:
                 async with asyncio.timeout(self._patience):
                     await self._slots.acquire()
             except TimeoutError as error:
-                raise Unavailable("No database connection came free.", retry_after=2) from error
+                raise Unavailable("All database connections are in use.", retry_after=2) from error
             finally:
                 self._waiting -= 1
         else:
             await self._slots.acquire()
 
     def _drop_idle(self) -> None:
-        """Close every idle connection: the server that they belonged to is gone."""
+        """Close all idle connections, because the server has ended."""
         for link in self._idle:
             link.connection.pgconn.finish()
         self._idle.clear()

@@ -1,4 +1,4 @@
-"""Connections to where data is: a tenant's to its node, others to one node, to any, or to each."""
+"""Connections to a tenant's node, to one node, to any node, or to all nodes."""
 
 import asyncio
 import logging
@@ -30,7 +30,7 @@ WHERE s.logicalrelid = 'public.jobs'::regclass
 
 
 def reading(statement: LiteralString, **values: Any) -> Work[list[Fetched]]:
-    """Return work for the `scatter` methods: read the rows of the tenants on a node."""
+    """Return work for `on` and the `scatter` methods that reads the rows of a node's tenants."""
 
     async def read(link: PooledConnection) -> list[Fetched]:
         return await link.rows(link.here(statement), values)
@@ -39,19 +39,19 @@ def reading(statement: LiteralString, **values: Any) -> Work[list[Fetched]]:
 
 
 Again = Callable[[psycopg.Error], Awaitable[PooledConnection]]
-"""Gives the connection to go on with when the tenant of a statement that failed turns out to be elsewhere."""
+"""Function that returns a connection to the tenant's current node after a statement failed on a stale route."""
 
 
 async def execute(
     link: PooledConnection, statement: Any, values: Any, again: Again | None, *, numbered: bool = False
 ) -> tuple[PooledConnection, Cursor]:
-    """Execute a tenant's statement, once more on the connection of `again` when the tenant turns out to be elsewhere.
+    """Execute a tenant's statement; on a stale route, retry it on the connection that `again` returns.
 
     Args:
         link: The connection to execute on.
         statement: The statement's text.
         values: Its parameters by name, or a sequence for a `numbered` statement, which is not prepared.
-        again: None where an error ends the transaction.
+        again: None if the statement must not be retried, because a transaction has begun.
         numbered: Whether parameters are `$1`, `$2`, …
 
     Returns:
@@ -72,14 +72,14 @@ def _cursor(link: PooledConnection, numbered: bool) -> Cursor:
     return psycopg.AsyncRawCursor(link.connection) if numbered else link.cursor
 
 
-class _Divided(Exception):
-    """The shards on a node are not those that are remembered."""
+class _ShardsChanged(Exception):
+    """Difference between a node's shards and the cached ones."""
 
 
 class TenantLease:
-    """A connection to a tenant's node for as long as the context lasts, whose errors leave as the domain's.
+    """Context with a connection to a tenant's node, which translates database errors.
 
-    Raises StaleRoute when the tenant turns out to be on another node.
+    Raises StaleRoute if the tenant is on another node.
     """
 
     __slots__ = ("_link", "_node", "_org", "_pool", "_scope")
@@ -104,11 +104,11 @@ class TenantLease:
         if may_be_stale(error) and not self._link.connection.closed:
             if await self._has_moved(error) or is_stale(error):
                 raise StaleRoute from error
-        elif (known := translate(error)) is not error:
-            raise known from error
+        elif (translation := translate(error)) is not error:
+            raise translation from error
 
     async def again(self, error: psycopg.Error) -> PooledConnection:
-        """Return a connection to the tenant's present node, to replace the one that failed. Raises StaleRoute if the tenant has not moved."""
+        """Replace the connection by one to the tenant's current node, and return it. Raises StaleRoute if the tenant has not moved."""
         if not await self._has_moved(error):
             raise StaleRoute from error
         node = self._pool.pool_of(await self._pool.router.home(self._org))
@@ -128,10 +128,10 @@ class TenantLease:
 
 
 class Pool:
-    """Up to `size` connections to each node. Every store holds one.
+    """Pools of up to `size` connections to each node.
 
-    `conninfo` names the coordinator, which holds what lies in one place; `placement` says where the rest is, and is the
-    coordinator's own catalogue unless one is given.
+    `conninfo` is that of the coordinator, which holds undistributed tables; `placement` locates tenants, by default by the
+    coordinator's catalogue.
     """
 
     def __init__(
@@ -143,7 +143,7 @@ class Pool:
         placement: Placement | None = None,
         owner: str = "",
     ) -> None:
-        """Connect as the login of `conninfo`; `owner` names the coordinator with the login that owns the schema, if another."""
+        """Use the login of `conninfo`; `owner` is the conninfo of the schema's owner if that is another login."""
         self._coordinator = Node(COORDINATOR, conninfo)
         self._owner = conninfo_to_dict(owner or conninfo)
         self._size, self._patience, self._known = size, patience, known
@@ -153,11 +153,11 @@ class Pool:
 
     @property
     def waiting(self) -> int:
-        """How many tasks wait for a connection."""
+        """Number of tasks that wait for a connection."""
         return sum(node.waiting for node in self._pools.values())
 
     def pool_of(self, node: Node) -> NodePool:
-        """Return the connections to one node."""
+        """Return the pool of one node."""
         pool = self._pools.get(node)
         if pool is None:
             pool = self._pools[node] = NodePool(node, self._size, self._patience, self._known)
@@ -170,7 +170,7 @@ class Pool:
             await node.close()
         await asyncio.gather(*self._closing)
 
-    # Connections, each as an async context that raises Unavailable. All but a tenant's span tenants.
+    # Connections, each as an async context that raises Unavailable. All except a tenant's have the scope of all tenants.
 
     def tenant(self, tenant: Tenant) -> TenantLease:
         """Connect to the tenant's node, with the session set to the tenant."""
@@ -178,7 +178,7 @@ class Pool:
 
     @asynccontextmanager
     async def at(self, *nodes: Node) -> AsyncIterator[PooledConnection]:
-        """Connect to the first of these nodes that answers."""
+        """Connect to the first of the nodes that answers."""
         pool, link = await self._take_first(nodes)
         try:
             with translated():
@@ -194,21 +194,21 @@ class Pool:
             except Unavailable:
                 if node is nodes[-1]:
                     raise
-        raise Unavailable("The database is out of reach.", retry_after=2)
+        raise Unavailable("The database cannot be reached.", retry_after=2)
 
     def coordinator(self) -> AbstractAsyncContextManager[PooledConnection]:
-        """Connect to the coordinator, for what lies in one place."""
+        """Connect to the coordinator, for undistributed tables."""
         return self.at(self._coordinator)
 
     @asynccontextmanager
     async def any_node(self) -> AsyncIterator[PooledConnection]:
-        """Connect to any node that answers, for reading what lies on every one."""
+        """Connect to any node that answers, for reading reference tables."""
         async with self.at(*await self.nodes()) as link:
             yield link
 
     @asynccontextmanager
     async def owner(self, node: Node | None = None) -> AsyncIterator[PooledConnection]:
-        """Connect beside the pool with the login's full rights: for operators and maintenance only."""
+        """Connect outside the pool with the owner's full privileges, for operators and maintenance only."""
         with translated():
             at = node or self._coordinator
             login = {name: self._owner[name] for name in ("user", "password") if name in self._owner}
@@ -217,7 +217,7 @@ class Pool:
                     await set_clock(connection)
                 yield PooledConnection(connection, at)
 
-    # One statement of a tenant, executed at its new node when it has just been moved.
+    # One statement of a tenant, retried on its new node if it has just moved.
 
     async def rows(self, tenant: Tenant, statement: LiteralString, values: Mapping[str, Any]) -> list[Fetched]:
         """Return the rows of the statement."""
@@ -225,7 +225,7 @@ class Pool:
             return await cursor.fetchall()
 
     async def run(self, tenant: Tenant, statement: LiteralString, values: Mapping[str, Any]) -> int:
-        """Execute the statement; return how many rows it touched."""
+        """Execute the statement; return the number of affected rows."""
         async with self._execute(tenant, statement, values) as cursor:
             return cursor.rowcount
 
@@ -241,7 +241,7 @@ class Pool:
     # Nodes, and work on each of them. All raise Unavailable.
 
     async def nodes(self) -> Sequence[Node]:
-        """Return every node, the coordinator first."""
+        """Return all nodes, the coordinator first."""
         return await self.router.nodes()
 
     async def holding(self) -> list[Node]:
@@ -249,19 +249,19 @@ class Pool:
         return [node for node in await self.nodes() if node in self.router.parts]
 
     async def homes(self, tenants: Iterable[Tenant], *, anew: bool = False) -> Mapping[Node, Sequence[Tenant]]:
-        """Return the tenants by their node; `anew`: not as remembered."""
-        wanted = list(tenants)
-        orgs = {tenant.org for tenant in wanted}
+        """Return the tenants by node; `anew` bypasses the cache."""
+        tenants = list(tenants)
+        orgs = {tenant.org for tenant in tenants}
         if anew:
             self.router.forget(orgs)
         homes = await self.router.homes(orgs)
-        found: dict[Node, list[Tenant]] = {}
-        for tenant in wanted:
-            found.setdefault(homes[tenant.org], []).append(tenant)
-        return found
+        by_node: dict[Node, list[Tenant]] = {}
+        for tenant in tenants:
+            by_node.setdefault(homes[tenant.org], []).append(tenant)
+        return by_node
 
     async def scatter_best_effort(self, work: Work[T], nodes: Iterable[Node] | None = None) -> list[T]:
-        """Run work on these nodes at once, by default on all that hold tenants; leave out those out of reach, unless all are."""
+        """Run work on the nodes concurrently, by default on all that hold tenants; unreachable nodes are skipped unless all are."""
         nodes = await self.holding() if nodes is None else list(nodes)
         outcomes = await asyncio.gather(*(self.on(node, work) for node in nodes), return_exceptions=True)
         missed = [outcome for outcome in outcomes if isinstance(outcome, BaseException)]
@@ -275,39 +275,39 @@ class Pool:
         return [outcome for outcome in outcomes if not isinstance(outcome, BaseException)]
 
     async def scatter_all(self, work: Work[T]) -> list[T]:
-        """Run work on all nodes that hold tenants, one after the other."""
+        """Run work on all nodes that hold tenants, sequentially."""
         return [await self.on(node, work) for node in await self.holding()]
 
     async def on(self, node: Node, work: Work[T]) -> T:
-        """Run work on one node; its shards are looked up again when they were divided or moved meanwhile."""
+        """Run work on one node; if its shards were split or moved meanwhile, refresh them and retry."""
         try:
-            return await self._once(node, work)
-        except (errors.UndefinedTable, _Divided):
+            return await self._run_checked(node, work)
+        except (errors.UndefinedTable, _ShardsChanged):
             if self.router.parts.get(node) is None:
                 raise
             await self.router.refresh(divided=True)
         try:
-            return await self._once(node, work)
-        except _Divided as error:
+            return await self._run_checked(node, work)
+        except _ShardsChanged as error:
             raise StaleRoute from error
 
-    async def _once(self, node: Node, work: Work[T]) -> T:
-        """Run work unless the node takes other shards for its own: one that was moved away stays there for a while, outdated."""
+    async def _run_checked(self, node: Node, work: Work[T]) -> T:
+        """Run work if the node's shards are those in the cache; a shard that was moved away remains there for a while, outdated."""
         async with self.at(node) as link:
             parts = link.parts = self.router.parts.get(node)
             if parts is not None and sorted(await fetch_value(link.connection, _LOCAL_SHARDS)) != sorted(
                 parts.get("jobs", ())
             ):
-                raise _Divided
+                raise _ShardsChanged
             return await work(link)
 
     async def _query_catalogue(self, statement: str, values: Mapping[str, Any]) -> Sequence[Fetched]:
-        """Query whichever node answers; before the first time only the coordinator is known."""
+        """Query the catalogue of any node that answers; initially only the coordinator is known."""
         async with self.at(*(self.router.known_nodes or (self._coordinator,))) as link:
             return await fetch(link.connection, statement.encode(), values)
 
     def _close_others(self, nodes: Sequence[Node]) -> None:
-        """Close the connections to servers that are no nodes any more."""
+        """Close the connections to servers that are no longer nodes."""
         for node in self._pools.keys() - set(nodes):
             task = asyncio.create_task(self._pools.pop(node).close())
             self._closing.add(task)

@@ -1,5 +1,5 @@
 -- append --
--- Raises the chain's head and puts one entry behind it. The row is locked until the transaction ends, which is at once.
+-- Increments the chain's head and inserts one entry. The row stays locked until the transaction ends, which follows immediately.
 WITH head AS (
     UPDATE audit_chains SET last = last + 1, hash = sha256(hash || %(digest)s)
     WHERE org = %(org)s AND livemode = %(livemode)s
@@ -47,8 +47,8 @@ UNION ALL SELECT {entry} FROM audit_entries WHERE org = %(org)s AND livemode = %
 SELECT undoes, id FROM audit_entries WHERE org = %(org)s AND livemode = %(livemode)s AND undoes = ANY(%(acts)s)
 
 -- standing_on --
--- AuditEntry.stands_on, of those that nobody has undone. `bound` leads to about where the entry was made: what is later of
--- its target was made behind that, for whoever changes a target has it locked.
+-- Later entries that AuditEntry.stands_on describes and that are not undone. `bound` is an id shortly before the entry: later
+-- entries of its target have higher ids, because every change of a target locks it.
 SELECT c.act, found.id FROM jsonb_to_recordset(%(entries)s)
     AS c (act text, object text, target text, sequence bigint, bound text, whole boolean, fields jsonb)
 CROSS JOIN LATERAL (
@@ -79,7 +79,7 @@ ORDER BY id DESC LIMIT {limit} --? forwards
 ORDER BY id ASC LIMIT {limit} --? backwards
 
 -- walked --
--- One index is walked, that of `walk_…`; a page looks at so many of its rows. What else is asked for is looked for among them.
+-- Scans the index that `walk_…` selects, up to a limit of rows; the other filters apply to the scanned rows.
 SELECT {entry} FROM (
     {walked}
 ) AS walked

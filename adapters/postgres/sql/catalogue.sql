@@ -1,18 +1,18 @@
--- A line that ends in `--?` and names is kept when all of them are given: filters, `after` and `before` for a page's key,
--- `forwards` and `backwards` for its order. `joinery sql` prints a list's statement as it is sent.
+-- A line that ends in `--?` and names is included if all of them are given: filters, `after` and `before` for a page's key,
+-- `forwards` and `backwards` for its order. `joinery sql` prints a list's final statement.
 
 -- product --
 SELECT product, body, etag FROM product_documents
 WHERE org = %(org)s AND livemode = %(livemode)s AND view = 'own' AND product = %(id)s
 
 -- survivor --
--- Of what one was merged into.
+-- The product that this one was merged into.
 SELECT d.product, d.body, d.etag FROM products p
 JOIN product_documents d ON d.org = %(org)s AND d.livemode = %(livemode)s AND d.view = 'own' AND d.product = p.merged_into
 WHERE p.org = %(org)s AND p.livemode = %(livemode)s AND p.id = %(id)s AND p.merged_into IS NOT NULL
 
 -- documents --
--- Those of a list's page that are large, until they come to as much as a page may; the first one always.
+-- Documents of a page with large ones, up to the byte limit of a page, but at least one.
 SELECT product, body, etag FROM (
     SELECT d.product, d.body, d.etag, sum(octet_length(d.body)) OVER (ORDER BY a.n) - octet_length(d.body) AS before
     FROM jsonb_array_elements_text(%(ids)s) WITH ORDINALITY AS a (id, n)
@@ -39,7 +39,7 @@ SELECT f.product FROM jsonb_array_elements_text(%(external_id)s) AS s (key) CROS
 SELECT f.id FROM jsonb_array_elements_text(%(external_id)s) AS s (key) CROSS JOIN LATERAL (SELECT coalesce(v.merged_into, v.id) AS id FROM variants v WHERE v.org = %(org)s AND v.livemode = %(livemode)s AND v.key = s.key UNION ALL SELECT coalesce(v.merged_into, v.id) FROM products p JOIN variants v ON v.org = %(org)s AND v.livemode = %(livemode)s AND (v.product = p.id OR v.home_product = p.id) WHERE p.org = %(org)s AND p.livemode = %(livemode)s AND p.key = s.key OFFSET 0) f LIMIT {gathered}
 
 -- product_sizes --
--- How many products pass each filter, counted no further than it matters: a list walks along the rarest.
+-- Number of products per filter, counted up to a limit, to choose the most selective index of a list.
 SELECT '' AS filter, {counted} + 1 AS size
 UNION ALL SELECT 'word0', (SELECT count(*) FROM (SELECT 1 FROM product_terms WHERE org = %(org)s AND livemode = %(livemode)s AND term = %(word0)s LIMIT {counted}) n) --? word0
 UNION ALL SELECT 'word1', (SELECT count(*) FROM (SELECT 1 FROM product_terms WHERE org = %(org)s AND livemode = %(livemode)s AND term = %(word1)s LIMIT {counted}) n) --? word1
@@ -61,7 +61,7 @@ UNION ALL SELECT 'external_id', (SELECT count(*) * {counted} / {gathered} FROM (
 UNION ALL SELECT 'updated_since', (SELECT count(*) FROM (SELECT 1 FROM products WHERE org = %(org)s AND livemode = %(livemode)s AND updated_at >= %(updated_since)s ORDER BY updated_at DESC LIMIT {counted}) n) --? updated_since
 
 -- products_walked --
--- The one index that a page of products is walked along, in the list's order; the latest changes, which are few, are sorted.
+-- The scan of a page of products by one index in the list's order; the latest changes, which are few, are sorted.
 SELECT product AS id FROM product_terms WHERE org = %(org)s AND livemode = %(livemode)s --? by_term
     AND term = %(word0)s --? by_word0
     AND term = %(word1)s --? by_word1
@@ -102,10 +102,10 @@ SELECT id FROM ( --? by_updated_since
     AND id > %(page_key)s --? by_updated_since before
 
 -- products --
--- Without filters documents alone are read. Else one index is walked, that of the rarest filter (product_sizes), and each product
--- looked at is held against the others: scalar sub-selects, because the planner would take a semi-join the wrong way round
--- when it knows no word. With a query two ordered halves are read, products whose words hold it and those of which a variant
--- has it as SKU or MPN; `words` tells how many are of the first. A document that is larger than its share stays where it is (`documents`).
+-- Without filters only documents are read. Otherwise the index of the most selective filter (product_sizes) is scanned, and the other
+-- filters are checked per product by scalar sub-selects, because the planner would reverse a semi-join for words without
+-- statistics. A query reads two ordered parts: products that contain its words, and products with a variant whose SKU or MPN it
+-- is; `words` is the number of rows in the first part. Documents larger than `share` are read later (`documents`).
 SELECT d.product, CASE WHEN octet_length(d.body) <= %(share)s THEN d.body END, d.etag
     , chosen.words --? q
 FROM product_documents d --? all
@@ -182,13 +182,13 @@ ORDER BY d.product DESC --? some forwards
 ORDER BY d.product ASC --? some backwards
 
 -- products_copied --
--- All that `products` lists, to be copied out: no page, so no share that a document must keep to, and in no order.
+-- All documents of `products`, for COPY: without pages, without a limit of document size, and in no order.
 SELECT d.body FROM product_documents d
 JOIN products p ON p.org = %(org)s AND p.livemode = %(livemode)s AND p.id = d.product AND p.updated_at >= %(updated_since)s AND p.merged_into IS NULL --? updated_since
 WHERE d.org = %(org)s AND d.livemode = %(livemode)s AND d.view = 'own'
 
 -- products_end --
--- Where a page ends that looked at as much as it may before it was full.
+-- The end of a page whose scan reached its limit before the page was full.
 SELECT id FROM (
 {products_walked}
 ) w
@@ -198,7 +198,7 @@ ORDER BY id DESC OFFSET {looked} - 1 LIMIT 1 --? by_column forwards
 ORDER BY id ASC OFFSET {looked} - 1 LIMIT 1 --? by_column backwards
 
 -- filter_counts --
--- How many of these products have each brand, status and term that a list can be narrowed to; words and paths are no such terms.
+-- Number of the products by brand, status and term that a list can be filtered by, which excludes words and paths.
 SELECT 'status' AS kind, p.status AS value, count(*) AS count
 FROM products p WHERE p.org = %(org)s AND p.livemode = %(livemode)s AND p.id = ANY (ARRAY(SELECT jsonb_array_elements_text(%(ids)s)))
 GROUP BY p.status
@@ -214,7 +214,7 @@ FROM product_terms t WHERE t.org = %(org)s AND t.livemode = %(livemode)s AND t.p
 GROUP BY t.term
 
 -- brands_written --
--- Each of these brands as the newest of the products writes it.
+-- Spelling of each brand in the newest of the products.
 SELECT newest.brand_key, convert_from(p.data, 'UTF8')::json ->> 'brand'
 FROM (
     SELECT b.brand_key, max(b.id) AS id FROM products b WHERE b.org = %(org)s AND b.livemode = %(livemode)s
@@ -225,7 +225,7 @@ FROM (
 JOIN products p ON p.org = %(org)s AND p.livemode = %(livemode)s AND p.id = newest.id
 
 -- next_word --
--- The first term between two, whatever it takes to pass those that are of very many products: one look at the index.
+-- The first term in a range, by one index access, even if its neighbours have very many products.
 SELECT term FROM product_terms WHERE org = %(org)s AND livemode = %(livemode)s AND term > %(low)s AND term < %(high)s
 ORDER BY term LIMIT 1
 
@@ -268,7 +268,7 @@ ORDER BY id DESC LIMIT {looked} --? forwards
 ORDER BY id ASC LIMIT {looked} --? backwards
 
 -- offers --
--- What changed lately is found through the products, which move with their offers: offers.updated_at has no index.
+-- Recent changes are found by the products, whose updated_at changes with their offers; offers.updated_at has no index.
 SELECT o.id, o.variant, o.product, o.source, o.location, o.currency, o.cost, o.msrp, o.map, o.price, o.compare_at,
        o.quantity, o.incoming, o.availability, o.lead_time_days, o.version, o.stated, o.observed_at, o.updated_at,
        o.withdrawn_at, p.catalogue, CASE WHEN octet_length(p.data) <= %(share)s THEN p.data END,

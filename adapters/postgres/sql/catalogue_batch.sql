@@ -1,6 +1,6 @@
--- Plans must not hang on statistics: a source's first load meets tables that were never analysed, where PostgreSQL takes an
--- organisation for one row and would walk a staged table once for each row stored. So: lookups by arrays of keys, writes
--- by ON CONFLICT instead of joins, and the one comparison as a full join, which is never a nested loop.
+-- Plans must not depend on statistics: tables are not analysed at a source's first import, so PostgreSQL estimates one row per
+-- organisation and would scan a staged table once per stored row. Hence lookups use arrays of keys, writes use ON CONFLICT
+-- instead of joins, and the comparison is a full join, which is never a nested loop.
 
 -- staging --
 CREATE TEMPORARY TABLE IF NOT EXISTS new_fingerprints (slot integer, key text COLLATE "C", fingerprint bytea,
@@ -92,13 +92,13 @@ ON CONFLICT (org, livemode, id) DO UPDATE SET product = excluded.product, sku_co
     home_data = NULL
 
 -- queue_variants --
--- To be matched; whoever matches meanwhile leaves the entry, for its stamp is another one then.
+-- Queues variants for matching. A concurrent matching job keeps the entry, because its stamp has changed.
 INSERT INTO match_queue (org, livemode, variant, stamp)
 SELECT %(org)s, %(livemode)s, id, pg_current_xact_id()::text::bigint FROM new_variants ORDER BY id
 ON CONFLICT (org, livemode, variant) DO UPDATE SET stamp = excluded.stamp, again = false
 
 -- renamed --
--- Before the products are saved: those whose names change.
+-- Products whose title, brand or collection changes; executed before the products are saved.
 SELECT p.id FROM products p JOIN jsonb_to_recordset(%(names)s) AS n (id text, title text, brand text, collection text) ON n.id = p.id
 CROSS JOIN LATERAL (SELECT convert_from(coalesce(p.home_data, p.data), 'UTF8')::json AS stored) AS s
 WHERE p.org = %(org)s AND p.livemode = %(livemode)s AND p.id = ANY(ARRAY(SELECT jsonb_array_elements_text(%(ids)s)))
@@ -171,8 +171,8 @@ WHERE org = %(org)s AND livemode = %(livemode)s AND id = ANY(ARRAY(SELECT jsonb_
 ORDER BY id FOR NO KEY UPDATE
 
 -- variants_of --
--- As their source has them: those that are shown in another product are among those of their own. These are looked up one by
--- one: while a first load is being merged, nobody who counted rows before knows how many there are.
+-- Variants as their source states them: variants shown in another product belong to their own product. These are looked up one by
+-- one, because statistics are outdated while a first import is being merged.
 SELECT id, coalesce(home_product, product), source, key, coalesce(home_status, status), version, coalesce(home_data, data),
     updated_at, stated_at FROM (
     SELECT * FROM variants WHERE org = %(org)s AND livemode = %(livemode)s AND home_product IS NULL
@@ -245,7 +245,7 @@ WHERE m.org = %(org)s AND m.livemode = %(livemode)s AND m.source = %(source)s AN
     AND m.absent_since <= %(since)s AND m.absent_runs >= %(missed_runs)s AND coalesce(p.home_status, p.status) <> %(discontinued)s
 
 -- category_paths --
--- The paths by their terms alone; then one product of each, for its words, while there is room for their characters.
+-- The paths by term; then one product per path, for its names, up to a limit of characters.
 SELECT path, products, paths FROM (
     SELECT path, products, paths, term, sum(length(path::text)) OVER (ORDER BY products DESC, term) AS chars FROM (
         SELECT convert_from(coalesce(p.home_data, p.data), 'UTF8')::json -> 'category_path' AS path,
@@ -267,7 +267,7 @@ SELECT p.id, p.key, d.category_path, d.category, p.stated_category FROM (
 ORDER BY p.id
 
 -- images_of --
--- Those of what is merged into a product as well.
+-- Includes images of products that are merged into a product.
 SELECT m.shown, a.url, a.image FROM (
     SELECT id AS own, id AS shown FROM products
     WHERE org = %(org)s AND livemode = %(livemode)s AND id = ANY(ARRAY(SELECT jsonb_array_elements_text(%(ids)s)))

@@ -1,4 +1,4 @@
--- What readers see of products that merges tie together. Whatever a source has otherwise than it is shown stands in `home_` columns.
+-- The merged view of product clusters. Values of a source that differ from the view are in the `home_` columns.
 
 -- merge_count --
 SELECT count FROM merge_counts WHERE org = %(org)s AND livemode = %(livemode)s
@@ -22,7 +22,7 @@ WHERE org = %(org)s AND livemode = %(livemode)s AND source = %(source)s AND id >
 ORDER BY id LIMIT %(limit)s
 
 -- applied --
--- One by one: see catalogue_batch.sql.
+-- Lookups one by one, see catalogue_batch.sql.
 SELECT m.merged, m.survivor FROM jsonb_array_elements_text(%(ids)s) AS sought (id) CROSS JOIN LATERAL (
     SELECT * FROM merges WHERE org = %(org)s AND livemode = %(livemode)s AND status = 'applied' AND merged = sought.id OFFSET 0
 ) m

@@ -1,4 +1,4 @@
--- Statements that ask Citus itself, for operators; tests/citus runs them.
+-- Statements about Citus, for operators; tests/citus executes them.
 
 -- found --
 SELECT EXISTS (SELECT FROM pg_extension WHERE extname = 'citus'),
@@ -9,7 +9,7 @@ SELECT groupid, nodename, nodeport, shouldhaveshards FROM pg_dist_node
 WHERE noderole = 'primary' AND isactive ORDER BY groupid
 
 -- places --
--- A table that Citus knows only because it refers to a reference table has no place yet.
+-- A table that Citus lists only because of a foreign key to a reference table is not placed.
 SELECT c.relname, coalesce(p.partmethod = 'h' OR p.repmodel = 't', false), EXISTS (SELECT FROM pg_attribute a WHERE a.attrelid = c.oid AND a.attname = 'org' AND NOT a.attisdropped)
 FROM pg_class c LEFT JOIN pg_dist_partition p ON p.logicalrelid = c.oid
 WHERE c.relnamespace = 'public'::regnamespace AND c.relkind IN ('r', 'p') AND NOT c.relispartition
@@ -36,7 +36,7 @@ SELECT c.relname FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND a
 WHERE c.relnamespace = 'public'::regnamespace AND c.relforcerowsecurity AND NOT c.relname = ANY(%(reference)s) ORDER BY c.relname
 
 -- make_ready --
--- By a row of its own each node detects that it was restored or promoted.
+-- Each node needs its own row to detect that it was restored or promoted.
 SELECT nodename || ':' || nodeport, result FROM run_command_on_workers($each$
     DO $$ BEGIN
         PERFORM set_config('citus.enable_ddl_propagation', 'off', true);
@@ -53,7 +53,7 @@ WITH own AS (
 SELECT count(*), coalesce(sum(pg_total_relation_size(shard)), 0) FROM own WHERE shard IS NOT NULL
 
 -- largest --
--- By the last ANALYZE: counting would read everything. Organisations that are not among a shard's most common values are left out.
+-- By the statistics of the last ANALYZE, because counting would read all rows. Organisations outside a shard's most common values are omitted.
 WITH own AS (
     SELECT to_regclass(shard_name(s.logicalrelid, s.shardid)) AS shard
     FROM pg_dist_shard s JOIN pg_dist_placement p USING (shardid) JOIN pg_dist_local_group g USING (groupid)

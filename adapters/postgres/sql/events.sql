@@ -1,7 +1,7 @@
 -- raise --
--- What is appended takes the positions up to the answered one. The row is locked until the transaction ends, so that
--- positions stand in the order of commits. Times go with positions, whatever becomes of clocks: by them the days are found
--- that lie behind a position.
+-- Assigns positions up to the returned one. The row stays locked until the transaction ends, so that positions are in the
+-- order of commits. Times rise with positions even if clocks go back, because they determine the partitions after a
+-- position.
 INSERT INTO event_logs AS l (org, livemode, epoch, last, time, publishes)
 VALUES (%(org)s, %(livemode)s, %(epoch)s, %(count)s, least(greatest(%(now)s, now() - interval '1 hour'), now() + interval '1 hour'),
     %(publishes)s)
@@ -11,7 +11,7 @@ ON CONFLICT (org, livemode) DO UPDATE SET last = l.last + excluded.last,
 RETURNING last, time
 
 -- insert --
--- ON CONFLICT has policies checked where the statement would be carried out by a COPY (docs/cluster.md); there are none.
+-- ON CONFLICT prevents the execution as COPY, which would not check policies (docs/cluster.md); there are no conflicts.
 INSERT INTO events (position, org, livemode, id, type, subject, product, source, catalogue, version, time, network, owner, body)
 SELECT %(before)s + n, %(org)s, %(livemode)s, id, type, subject, product, source, catalogue, version, %(time)s, network, owner, body
 FROM unnest(%(ids)s::text[], %(types)s::text[], %(subjects)s::text[], %(products)s::text[], %(sources)s::text[],
@@ -63,8 +63,8 @@ WHERE EXISTS (SELECT FROM licences l WHERE l.holder = asked.org AND l.livemode =
     OR EXISTS (SELECT FROM licences l WHERE l.holder = '*' AND l.livemode = asked.livemode AND l.org <> asked.org)
 
 -- page --
--- `same` tells that the event behind which the page begins stands where it stood: of an empty page it is asked by itself. A
--- body that is larger than its share stays where it is; where any is, the page is asked for again by weight.
+-- `same` is whether the event before the page is unchanged; for an empty page it is a separate query. A body larger than
+-- `share` is not read; the page is then read again by `weighed`.
 SELECT (SELECT EXISTS (SELECT FROM events WHERE org = %(org)s AND livemode = %(livemode)s
         AND position = %(after)s AND time = %(at)s)) AS same,
     e.position, e.id, e.type, e.subject, e.product, e.source, e.catalogue, e.version, e.time, e.body
@@ -74,7 +74,7 @@ FROM ({chosen}) AS e ORDER BY e.position
 SELECT EXISTS (SELECT FROM events WHERE org = %(org)s AND livemode = %(livemode)s AND position = %(after)s AND time = %(at)s)
 
 -- splice --
--- Bodies alone: joined by the database they would cost it twice as much as reading them, and each further column a tenth (measured).
+-- Only bodies: joining them in the database would double the cost, and each further column would add a tenth (measured).
 SELECT e.position, e.body FROM ({chosen}) AS e ORDER BY e.position
 
 -- spliced --
@@ -86,8 +86,8 @@ SELECT true, e.position, e.id, e.type, e.subject, e.product, e.source, e.catalog
 FROM ({chosen}) AS e
 
 -- own --
--- The events of a log behind a position, or up to one, of those asked for. One bound alone: two make the planner expect so
--- few rows that it reads and sorts the whole log.
+-- The events of a log after a position, or up to one, that match the filter. Only one bound, because with two the planner
+-- expects so few rows that it reads and sorts the whole log.
 SELECT position, id, type, subject, product, source, catalogue, version, time,
     CASE WHEN octet_length(body) <= %(share)s THEN body END AS body
 FROM events WHERE org = %(org)s AND livemode = %(livemode)s
@@ -114,8 +114,8 @@ ORDER BY block ASC LIMIT {limit} --? forwards
 ORDER BY block DESC LIMIT {limit} --? backwards
 
 -- own_in_blocks --
--- The events asked for in some blocks of a log. A block is walked from its beginning: of a range the planner expects so much
--- that it reads the whole log beneath each.
+-- The events in some blocks of a log that match the filter. Each block is scanned from its start, because for a range the
+-- planner expects so many rows that it reads the whole log for each block.
 SELECT found.position, found.id, found.type, found.subject, found.product, found.source, found.catalogue, found.version,
     found.time, CASE WHEN octet_length(found.body) <= %(share)s THEN found.body END AS body
 FROM unnest(%(blocks)s::bigint[]) AS near (block) CROSS JOIN LATERAL (
@@ -133,7 +133,7 @@ ORDER BY found.position ASC LIMIT {limit} --? forwards
 ORDER BY found.position DESC LIMIT {limit} --? backwards
 
 -- weighed --
--- Bodies lie beside their rows: the length is known without reading them, and those beyond the weight are never read.
+-- Bodies are stored out of line, so their length is known without reading them, and those beyond the byte limit are not read.
 SELECT true, position, id, type, subject, product, source, catalogue, version, time, body FROM (
     SELECT found.*, sum(octet_length(body)) OVER (ORDER BY nth ROWS UNBOUNDED PRECEDING) - octet_length(body) AS before FROM (
         SELECT chosen.*, row_number() OVER (ORDER BY position * %(direction)s::integer) AS nth FROM ({chosen}) AS chosen
@@ -141,8 +141,8 @@ SELECT true, position, id, type, subject, product, source, catalogue, version, t
 ) AS weighed WHERE before < %(most_bytes)s ORDER BY nth
 
 -- network --
--- Of the network's log those events that the reader's licences show, with the groups shown. So many are looked at in one
--- go; `reached` is the last of them, dated `dated`, and `scanned` their number.
+-- The events of the network log that the reader's licences permit, with the permitted field groups. A limited number is
+-- scanned; `reached` is the last position, `dated` its time, and `scanned` the number.
 SELECT begun.same, begun.reached, begun.dated, begun.scanned, e.position, e.id, e.type, e.subject, e.product, e.source, e.catalogue,
     e.version, e.time, e.body, e.groups
 FROM (

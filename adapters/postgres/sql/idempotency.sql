@@ -1,6 +1,6 @@
 -- hold --
--- Asked for over a table of the tenant's, so that it is asked for where the tenant is, or fails (what is not answered is not
--- looked at).
+-- Reads a table of the tenant, so that the lock is taken on the tenant's node or the statement fails (the planner would remove
+-- an unused column).
 SELECT pg_try_advisory_xact_lock(%(lock)s), own.accounts FROM (
     SELECT count(*) AS accounts FROM storage_usage WHERE org = %(org)s AND livemode = %(livemode)s
 ) AS own

@@ -18,7 +18,7 @@ WITH RECURSIVE orgs AS (
     (SELECT j.org FROM here.jobs AS j ORDER BY j.org LIMIT 1)
     UNION ALL
     SELECT (SELECT j.org FROM here.jobs AS j WHERE j.org > o.org ORDER BY j.org LIMIT 1) FROM orgs o WHERE o.org IS NOT NULL
-), room AS (  -- how many more lanes of each organisation may be under way
+), room AS (  -- number of further lanes per organisation that can be dispatched
     SELECT o.org, %(most)s - count(DISTINCT j.lane) AS lanes
     FROM orgs o LEFT JOIN here.jobs AS j ON j.org = o.org AND j.dispatched_at IS NOT NULL
         AND (j.lease_until >= now() OR (j.lease_until IS NULL AND j.run_at <= now()))

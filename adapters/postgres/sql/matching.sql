@@ -63,7 +63,7 @@ ORDER BY id DESC LIMIT {limit} --? forwards
 ORDER BY id ASC LIMIT {limit} --? backwards
 
 -- applied --
--- One by one: see catalogue_batch.sql.
+-- Lookups one by one, see catalogue_batch.sql.
 SELECT {merge} FROM jsonb_array_elements_text(%(ids)s) AS sought (of_id) CROSS JOIN LATERAL (
     SELECT * FROM merges WHERE org = %(org)s AND livemode = %(livemode)s AND status = 'applied' AND merged = sought.of_id OFFSET 0
 ) m ORDER BY id
@@ -103,7 +103,7 @@ ORDER BY q.variant LIMIT %(limit)s
 SELECT 1 FROM match_queue WHERE org = %(org)s AND livemode = %(livemode)s LIMIT 1
 
 -- stored --
--- As their sources have them, whatever they are merged with.
+-- Values of the sources, not of the merged view.
 SELECT v.id, p.id, v.source, coalesce(p.home_data, p.data), coalesce(v.home_data, v.data) FROM variants v
 JOIN products p ON p.org = v.org AND p.livemode = v.livemode AND p.id = coalesce(v.home_product, v.product)
 WHERE v.org = %(org)s AND v.livemode = %(livemode)s AND v.id = ANY(ARRAY(SELECT jsonb_array_elements_text(%(ids)s)))
@@ -180,5 +180,5 @@ VALUES (%(org)s, %(livemode)s, %(items)s, %(weights)s, %(learnt_at)s)
 ON CONFLICT (org, livemode) DO UPDATE SET items = excluded.items, weights = excluded.weights, learnt_at = excluded.learnt_at
 
 -- backlog --
--- Of every tenant.
+-- Over all tenants.
 SELECT count(*), coalesce(extract(epoch FROM clock_timestamp() - min(queued_at)), 0)::float8 FROM here.match_queue AS q

@@ -11,7 +11,7 @@ WHERE org = %(org)s AND livemode = %(livemode)s AND source = %(source)s AND upda
 ORDER BY id DESC LIMIT %(limit)s
 
 -- data_of_variants --
--- As their source has them, whatever they are merged with.
+-- Values of the source, not of the merged view.
 SELECT coalesce(home_product, product), coalesce(home_data, data) FROM variants
 WHERE org = %(org)s AND livemode = %(livemode)s
     AND (product = ANY(ARRAY(SELECT jsonb_array_elements_text(%(ids)s))) AND home_product IS NULL
@@ -19,8 +19,8 @@ WHERE org = %(org)s AND livemode = %(livemode)s
 ORDER BY id
 
 -- add_addresses --
--- A row that is there is locked, also when nothing of it changes: what is found meanwhile waits, and finds the new uses.
--- One that is new counts as looked at so long ago that it is looked at now.
+-- Existing rows are locked even if they do not change, so that a concurrent download waits and sees the new uses. New rows
+-- get an old checked_at, so that they are downloaded now.
 INSERT INTO image_addresses AS a (org, livemode, address, url, host, run, due_at, checked_at)
 SELECT %(org)s, %(livemode)s, r.address, r.url, r.host, %(run)s, %(now)s, %(stale)s
 FROM jsonb_to_recordset(%(rows)s) AS r (address text, url text, host text) ORDER BY r.address
@@ -137,7 +137,7 @@ SELECT DISTINCT product FROM image_uses
 WHERE org = %(org)s AND livemode = %(livemode)s AND stale ORDER BY product LIMIT %(limit)s
 
 -- lock_products --
--- With what each is shown as.
+-- With the product that each is shown as.
 SELECT id, coalesce(merged_into, id) FROM products
 WHERE org = %(org)s AND livemode = %(livemode)s AND id = ANY(ARRAY(SELECT jsonb_array_elements_text(%(ids)s)))
 ORDER BY id FOR NO KEY UPDATE SKIP LOCKED

@@ -54,7 +54,7 @@ SELECT s.id, s."user", s.organisation, s.livemode, s.digest, s.kind, s.methods, 
        p.code, p.name, p.tier, p.currency, p.monthly, p.features, p.meters, p.delivery_days, p.request_log_days
 FROM sessions s
 JOIN users u ON u.id = s."user"
--- A token ends with the membership that it was made for: one that comes later is another.
+-- A token is valid only with the membership that existed at its creation, not with a later one.
 LEFT JOIN members m ON m."user" = s."user" AND m.org = s.organisation AND (s.kind <> %(token)s OR m.created_at <= s.created_at)
 LEFT JOIN organisations o ON o.id = m.org
 LEFT JOIN plans p ON p.code = o.plan
@@ -113,7 +113,7 @@ UPDATE authenticators SET confirmed_at = %(now)s, last_step = %(step)s
 WHERE "user" = %(user)s AND secret = %(sealed)s AND confirmed_at IS NULL
 
 -- hold --
--- Whoever replaces the codes holds the app: of two at once the later sees what the earlier has kept.
+-- Locks the authenticator while codes are replaced, so that the later of two requests sees the codes of the earlier one.
 SELECT 1 FROM authenticators WHERE "user" = %(user)s AND confirmed_at IS NOT NULL FOR UPDATE
 
 -- take_step --

@@ -4,8 +4,8 @@ SELECT id, method, path, route, query, status, error_code, duration_ms, actor, v
 FROM request_logs WHERE org = %(org)s AND livemode = %(livemode)s AND id = %(id)s ORDER BY position DESC LIMIT 1
 
 -- list --
--- Of one span of time: what passes, and, where that is no full page, how much was looked at and where that ended. What is seen is
--- read as far as what passes needs it, in its own order.
+-- Matches in one time span and, if they are not a full page, the number of scanned rows and the positions where the scan started
+-- and ended. Rows are scanned in order until the page is full.
 WITH seen AS MATERIALIZED (
     SELECT id, method, path, route, query, status, error_code, duration_ms, actor, via, api_version, idempotency_key, ip,
         user_agent, created_at, position
@@ -45,7 +45,7 @@ ON CONFLICT DO NOTHING
 
 -- note_uses --
 INSERT INTO key_uses (org, livemode, key, used_at)
--- in one order, so that two processes never wait for each other
+-- in one order, to avoid deadlocks
 SELECT org, livemode, key, used_at
 FROM json_to_recordset(%(uses)s::json) AS use (org text, livemode boolean, key text, used_at timestamptz)
 ORDER BY org, livemode, key

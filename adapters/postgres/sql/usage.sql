@@ -1,5 +1,5 @@
 -- count --
--- What has kept room is counted on the day that it did so, and in that month: its room and what is used of it are one row.
+-- Usage against a reservation counts on the reservation's day and month, because both are one row.
 INSERT INTO usage_entries AS e (org, livemode, meter, subject, day, amount)
 SELECT %(org)s, %(livemode)s, %(meter)s, %(of)s, coalesce((
     SELECT max(day) FROM usage_entries
@@ -79,7 +79,7 @@ WHERE org = %(org)s AND livemode = %(livemode)s AND meter = %(meter)s AND month 
 UPDATE usage_thresholds SET held_back = false WHERE org = %(org)s AND livemode = %(livemode)s AND held_back
 
 -- unfolded --
--- In no order, so that with more tenants than a turn takes each has its turn.
+-- In random order, so that every tenant is processed eventually if there are more than the limit.
 SELECT e.org, e.livemode FROM here.usage_entries AS e WHERE e.reserved = 0 OR e.day < %(long_ago)s
 GROUP BY e.org, e.livemode ORDER BY random() LIMIT %(limit)s
 

@@ -1,5 +1,5 @@
--- Statuses are parameters, but for those by which a partial index is found (webhook_endpoints_shard, webhook_deliveries_open):
--- whether it serves is decided when a statement is planned, and the plan of a prepared statement knows no parameter's value.
+-- Statuses are parameters, except those of partial indexes (webhook_endpoints_shard, webhook_deliveries_open): the generic plan of
+-- a prepared statement does not know parameters' values and could not use the index.
 
 -- subscribers --
 SELECT {endpoint}, e.org, e.livemode, e.secret, e.previous_secret, e.checkpoint, e.network_epoch, e.network_checkpoint,
@@ -56,8 +56,8 @@ SELECT id, status FROM webhook_endpoints
 WHERE org = %(org)s AND livemode = %(livemode)s AND id = ANY(%(ids)s) ORDER BY id FOR NO KEY UPDATE
 
 -- succeeded --
--- Asked before they are recorded: one that is reported twice, or once more after it was recorded, counts once. Of the days'
--- tables only those between the first and the last id are looked into.
+-- Executed before the deliveries are recorded, so that a delivery that is reported again counts once. Only the partitions between the
+-- first and the last id are read.
 INSERT INTO usage_entries AS e (org, livemode, meter, subject, day, amount)
 SELECT %(org)s, %(livemode)s, %(meter)s, %(subject)s, %(day)s, fresh.amount FROM (
     SELECT cardinality(%(ids)s::text[]) - count(*) AS amount FROM webhook_deliveries
@@ -67,7 +67,7 @@ SELECT %(org)s, %(livemode)s, %(meter)s, %(subject)s, %(day)s, fresh.amount FROM
 ON CONFLICT (org, livemode, meter, subject, day) DO UPDATE SET amount = e.amount + excluded.amount
 
 -- record --
--- No table of tenants is joined, and what follows ON CONFLICT has no parameters: so it is done by the node alone that has both.
+-- No join with tables of tenants and no parameters after ON CONFLICT, so that the node of both tables executes it alone.
 INSERT INTO webhook_deliveries AS d (org, livemode, id, endpoint, event, type, subject, positions, network, status, body,
     attempts,
     tries, next_attempt_at, created_at, completed_at)
@@ -85,7 +85,7 @@ ON CONFLICT (org, livemode, id) DO UPDATE SET event = excluded.event, type = exc
 WHERE d.status IN ('pending', 'sending') OR excluded.status = 'succeeded'
 
 -- progress --
--- The network's checkpoint of an endpoint that was made while that was out of reach is OPEN_END, until its end is known.
+-- The network checkpoint of an endpoint that was created while the network log was unreachable is OPEN_END until its end is known.
 UPDATE webhook_endpoints e SET checkpoint = greatest(e.checkpoint, n.checkpoint),
     network_epoch = CASE WHEN n.network_epoch = 0 THEN e.network_epoch ELSE n.network_epoch END,
     network_checkpoint = CASE WHEN n.network_epoch IN (0, e.network_epoch) AND e.network_checkpoint < 1::bigint << 62

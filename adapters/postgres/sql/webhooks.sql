@@ -1,5 +1,5 @@
--- Statuses are parameters, but for those by which a partial index is found (webhook_deliveries_failed, _open): whether it
--- serves is decided when a statement is planned, and the plan of a prepared statement knows no parameter's value.
+-- Statuses are parameters, except those of partial indexes (webhook_deliveries_failed, _open): the generic plan of a prepared
+-- statement does not know parameters' values and could not use the index.
 
 -- count --
 SELECT count(*) FROM webhook_endpoints WHERE org = %(org)s AND livemode = %(livemode)s
@@ -15,9 +15,9 @@ WHERE org = %(org)s AND livemode = %(livemode)s AND id = %(id)s
 SELECT pg_notify('joinery_webhooks', %(payload)s)
 
 -- deliveries_walked --
--- Comparing the whole key leaves no choice but the index that begins with it: with a plain equality and thirty partitions
--- the planner reads and sorts everything as soon as it expects less than a page. The sub-select keeps the endpoint from it,
--- which it would take for the first of all, with nothing before it.
+-- Comparing the whole key as a row forces the index that begins with it: with a simple equality and thirty partitions the
+-- planner reads and sorts all rows if it expects less than a page. The sub-select hides the endpoint's value from the planner,
+-- which would otherwise estimate that no row precedes it.
 SELECT * FROM webhook_deliveries WHERE org = %(org)s AND livemode = %(livemode)s
     AND (endpoint, id) < ((SELECT %(endpoint)s), %(page_key)s) --? by_endpoint forwards
     AND (endpoint, id) > ((SELECT %(endpoint)s), %(page_key)s) --? by_endpoint backwards
@@ -34,7 +34,7 @@ ORDER BY endpoint DESC, type DESC, id DESC --? by_type forwards
 ORDER BY endpoint ASC, type ASC, id ASC --? by_type backwards
 
 -- deliveries --
--- What is walked runs over into the next endpoint, status or type, and is cut off there.
+-- The scan continues into the next endpoint, status or type, where it is cut off.
 SELECT {delivery} FROM (
     {deliveries_walked}
     LIMIT {limit} --? whole
@@ -46,7 +46,7 @@ ORDER BY id DESC LIMIT {limit} --? forwards
 ORDER BY id ASC LIMIT {limit} --? backwards
 
 -- deliveries_end --
--- Where a page ends that looked at as much as it may before it was full.
+-- The end of a page whose scan reached its limit before the page was full.
 SELECT id FROM (
     {deliveries_walked}
     OFFSET {looked} - 1 LIMIT 1
