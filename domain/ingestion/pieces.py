@@ -110,14 +110,14 @@ def counted(pieces: Sequence[Component], title: str) -> tuple[list[Component], s
     """
     kept = [piece for piece in pieces if not _NO_PIECE.search(piece["name"])]
     if len(kept) < len(pieces):
-        return kept, f"A size of {quoted(title)} is labelled, but not as a piece; it is left out."
+        return kept, f"A size of {quoted(title)} has a label that does not name a piece; it is left out."
     number = pieces_named(title)
     if number is None or sum(piece.get("quantity", 1) for piece in kept) >= number or len(kept) < 2:
         return kept, None
     if any(piece.get("quantity", 1) > 1 for piece in kept):
-        return kept, f"{quoted(title)} counts {number} pieces, and its sizes name fewer."
+        return kept, f"{quoted(title)} counts {number} pieces, but its sizes name fewer."
     bare: list[Component] = [{"name": piece["name"], "dimensions": piece["dimensions"]} for piece in kept]
-    detail = f"{quoted(title)} counts {number} pieces, and its sizes name {len(kept)}; how many of each is left out."
+    detail = f"{quoted(title)} counts {number} pieces, but its sizes name {len(kept)}; the quantities are left out."
     return bare, detail
 
 
@@ -177,7 +177,7 @@ def with_title(row: RowDraft, columns: Mapping[str, Any]) -> Mapping[str, Any]:
         if columns and not all(_near(figure, stated.values()) for figure in _figures(titled).values()):
             row.conflict(
                 "dimensions",
-                f"{quoted(found[0])} in the title does not say which sides it means; the columns are kept.",
+                f"{quoted(found[0])} in the title does not name its sides; the columns are kept.",
             )
         return columns
     return _fuller(row, found[0], columns, titled, is_bed=kind == BED)
@@ -216,12 +216,12 @@ def _fuller(
     shared = {side: figure for side, figure in stated.items() if side in said}
     if all(_near(figure, said.values()) for figure in shared.values()):
         if any(not _near(said[side], [figure]) for side, figure in shared.items()):
-            detail = "in the title says more than the columns, which differ; the title's sides are kept."
+            detail = "in the title is more complete than the columns and differs from them; the title's sides are kept."
             row.conflict("dimensions", f"{quoted(text)} {detail}")
         return {**columns, **{side: titled[side] for side in said}}
     if not is_bed:
         # Of a bed a title names the size of the mattress.
-        row.conflict("dimensions", f"{quoted(text)} in the title is not what the columns say; these are kept.")
+        row.conflict("dimensions", f"{quoted(text)} in the title contradicts the columns; the columns are kept.")
     return columns
 
 

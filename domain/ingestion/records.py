@@ -61,7 +61,7 @@ _MONEY = 'an exact number with its currency, such as {"amount": 49.5, "currency"
 def _line(value: Any) -> Parsed[str]:
     """Check a one-line text."""
     if not isinstance(value, str):
-        return unreadable(str(value), "is no text")
+        return unreadable(str(value), "is not a text")
     found = stated(value)
     return overlong(found, MAX_TITLE) if found is not None and len(found) > MAX_TITLE else Parsed(found)
 
@@ -69,7 +69,7 @@ def _line(value: Any) -> Parsed[str]:
 def _body(value: Any) -> Parsed[str]:
     """Check a text of several lines."""
     if not isinstance(value, str):
-        return unreadable(str(value), "is no text")
+        return unreadable(str(value), "is not a text")
     found = plain(value)
     return overlong(found, MAX_TEXT) if len(found) > MAX_TEXT else Parsed(found or None)
 
@@ -79,14 +79,14 @@ def _code(value: Any) -> Parsed[str]:
     if isinstance(value, int) and not isinstance(value, bool):
         value = str(value)
     if not isinstance(value, str) or len(value) > MAX_TITLE:
-        return unreadable(str(value), "is no code")
+        return unreadable(str(value), "is not a code")
     return Parsed(code(value))
 
 
 def _lines(value: Any) -> Parsed[list[str]]:
     """Check a list of one-line texts."""
     if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
-        return unreadable(str(value), "is no list of texts")
+        return unreadable(str(value), "is not a list of texts")
     if len(value) > ITEMS:
         return refused(ProblemKind.TOO_LONG, str(value), f"has more than {ITEMS} entries")
     found = [kept for item in value if (kept := stated(item))]
@@ -98,7 +98,7 @@ def _lines(value: Any) -> Parsed[list[str]]:
 def _category(value: Any) -> Parsed[str]:
     """Check the id of a category of the taxonomy."""
     known = isinstance(value, str) and value in categories.everything()
-    return Parsed(value) if known else unreadable(str(value), "is no category of the taxonomy")
+    return Parsed(value) if known else unreadable(str(value), "is not a category of the taxonomy")
 
 
 def _flag(value: Any) -> Parsed[bool]:
@@ -115,7 +115,7 @@ def _number(value: Any) -> Decimal | None:
 
 def _plain_number(value: Any) -> Parsed[Decimal]:
     found = _number(value)
-    return unreadable(str(value), "is no number") if found is None else Parsed(found)
+    return unreadable(str(value), "is not a number") if found is None else Parsed(found)
 
 
 def _member(value: Any, name: str) -> str:
@@ -129,17 +129,17 @@ def _measure(value: Any, *, weighs: bool) -> Parsed[Any]:
     given = value["given"] if answered else value
     if not isinstance(given, Mapping) or (amount := _number(given.get("value"))) is None:
         example = '{"value": 12.5, "unit": "kg"}' if weighs else '{"value": 95, "unit": "cm"}'
-        return unreadable(_member(given, "value"), f"is no measure; send a number with its unit, such as {example}")
+        return unreadable(_member(given, "value"), f"is not a measure; send a number with its unit, such as {example}")
     named = str(given.get("unit", ""))
     unit = weight_unit_named(named) if weighs else unit_named(named)
     if unit is None:
         known = ", ".join(POUNDS if weighs else INCHES)
-        return refused(ProblemKind.UNKNOWN_UNIT, named, f"is no unit that is known ({known})")
+        return refused(ProblemKind.UNKNOWN_UNIT, named, f"is not a known unit ({known})")
     if amount <= 0:
         return refused(ProblemKind.OUT_OF_RANGE, str(amount), "is below zero") if amount else NOTHING
     if 0 < hundredths(amount, unit) <= (MAX_WEIGHT if weighs else MAX_HUNDREDTHS):
         return Parsed(measured(amount, unit))
-    return refused(ProblemKind.OUT_OF_RANGE, str(amount), "is out of all proportion")
+    return refused(ProblemKind.OUT_OF_RANGE, str(amount), "is implausibly small or large")
 
 
 _length = partial(_measure, weighs=False)
@@ -153,7 +153,7 @@ def _currency(value: Any) -> Parsed[str]:
     found = value.strip().lower() if isinstance(value, str) else ""
     if found in EXPONENTS:
         return Parsed(found)
-    return refused(ProblemKind.UNKNOWN_CURRENCY, str(value), "is no currency code of ISO 4217")
+    return refused(ProblemKind.UNKNOWN_CURRENCY, str(value), "is not an ISO 4217 currency code")
 
 
 def _money(value: Any, *, beside: str | None) -> Parsed[tuple[int, str]]:
@@ -163,16 +163,16 @@ def _money(value: Any, *, beside: str | None) -> Parsed[tuple[int, str]]:
     """
     if isinstance(value, int) and not isinstance(value, bool):
         if beside is None:
-            detail = f"has no currency beside it, as minor units must; send {_MONEY}"
+            detail = f"is in minor units without a currency; send {_MONEY}"
             return refused(ProblemKind.UNKNOWN_CURRENCY, str(value), detail)
         if not 0 <= value <= _MOST_MINOR:
-            return refused(ProblemKind.OUT_OF_RANGE, str(value), "is below zero or out of all proportion")
+            return refused(ProblemKind.OUT_OF_RANGE, str(value), "is below zero or implausibly large")
         return Parsed((value, beside)) if value else NOTHING
     if not isinstance(value, Mapping) or (amount := _number(value.get("amount"))) is None:
-        return unreadable(_member(value, "amount"), f"is no money; send {_MONEY}")
+        return unreadable(_member(value, "amount"), f"is not an amount of money; send {_MONEY}")
     found = _currency(value.get("currency", ""))
     if found.value is None:
-        return Parsed(None, found.faults or unreadable(str(value), f"is no money; send {_MONEY}").faults)
+        return Parsed(None, found.faults or unreadable(str(value), f"is not an amount of money; send {_MONEY}").faults)
     if amount < 0:
         return refused(ProblemKind.OUT_OF_RANGE, str(amount), "is below zero")
     return Parsed((minor_units(amount, found.value), found.value)) if amount else NOTHING
@@ -182,7 +182,7 @@ def _count(value: Any, *, least: int) -> Parsed[int]:
     """Check a whole number from `least`."""
     found = _number(value)
     if found is None or found != found.to_integral_value():
-        return unreadable(str(value), "is no whole number; send one such as 12")
+        return unreadable(str(value), "is not a whole number; send a number such as 12")
     if not least <= found <= _MOST:
         return refused(ProblemKind.OUT_OF_RANGE, str(value), f"is not between {least} and {_MOST:,}")
     return Parsed(int(found))
@@ -197,7 +197,7 @@ def _one_of(*values: str) -> Check:
 
     def check(value: Any) -> Parsed[str]:
         found = str(value).strip().lower().replace(" ", "_").replace("-", "_")
-        return Parsed(found) if found in values else unreadable(str(value), "is none of the values this field has")
+        return Parsed(found) if found in values else unreadable(str(value), "is not a value of this field")
 
     return check
 
@@ -205,17 +205,17 @@ def _one_of(*values: str) -> Check:
 def _availability(value: Any) -> Parsed[str]:
     """Check an availability by its own name or in a vendor's word."""
     meaning = word_meaning(str(value)) if isinstance(value, str) else None
-    return Parsed(meaning.availability) if meaning else unreadable(str(value), "is no availability that is known")
+    return Parsed(meaning.availability) if meaning else unreadable(str(value), "is not a known availability")
 
 
 def _eta(value: Any) -> Parsed[str]:
-    return parse_date(value) if isinstance(value, str) else unreadable(str(value), "is no date")
+    return parse_date(value) if isinstance(value, str) else unreadable(str(value), "is not a date")
 
 
 def _gtin(value: Any) -> Parsed[str]:
     """Check a GTIN as text or as a whole number."""
     is_one = isinstance(value, str | int) and not isinstance(value, bool)
-    return parse_gtin(str(value)) if is_one else unreadable(str(value), "is no GTIN")
+    return parse_gtin(str(value)) if is_one else unreadable(str(value), "is not a GTIN")
 
 
 def _axes(value: Any) -> Parsed[dict[str, str | None]]:
@@ -223,7 +223,7 @@ def _axes(value: Any) -> Parsed[dict[str, str | None]]:
     is_map = isinstance(value, Mapping)
     texts: list[Any] = [text for pair in value.items() for text in pair if text is not None] if is_map else []
     if not is_map or not all(isinstance(text, str) for text in texts):
-        return unreadable(str(value), "is no map of texts")
+        return unreadable(str(value), "is not an object of texts")
     if len(value) > ITEMS or any(len(text) > MAX_TITLE for text in texts):
         detail = f"The map has more than {ITEMS} entries, or a text longer than {MAX_TITLE} characters."
         return Parsed(None, (Fault(ProblemKind.TOO_LONG, detail),))
@@ -236,11 +236,11 @@ def _media(value: Any, base: str | None = None) -> Parsed[list[dict[str, Any]]]:
     Faults name what is left out.
     """
     if not isinstance(value, list):
-        return unreadable(str(value), "is no list of media")
+        return unreadable(str(value), "is not a list of media")
     out: list[dict[str, Any]] = []
     faults: list[Fault] = []
     if len(value) > ITEMS:
-        faults.append(Fault(ProblemKind.TOO_LONG, f"Of {len(value)} media the first {ITEMS} are kept."))
+        faults.append(Fault(ProblemKind.TOO_LONG, f"The list has {len(value)} media; the first {ITEMS} are kept."))
     for place, item in enumerate(value[:ITEMS], start=1):
         entry = item if isinstance(item, Mapping) else {"url": item}
         found = addresses(str(entry.get("url", "")), base)
@@ -330,7 +330,7 @@ class _Reader:
             if name in known:
                 continue
             if name not in schema:
-                self.report(field, ProblemKind.UNREADABLE, f"{name} is no field that a record may have here.")
+                self.report(field, ProblemKind.UNREADABLE, f"{name} is not a field of a record at this place.")
                 continue
             found = None if item is None else self._checked(item, schema[name], field)
             if found is not None or len(self.problems) == told:
@@ -341,13 +341,13 @@ class _Reader:
         """What passes a check, a schema of an object, or that of a list of objects."""
         if isinstance(check, dict):
             if not isinstance(value, Mapping):
-                return self.taken(field, unreadable(str(value), "is no object"))
+                return self.taken(field, unreadable(str(value), "is not an object"))
             found = self.members(value, check, field)
             return found if found or not value else None
         if not isinstance(check, list):
             return self.taken(field, _media(value, self.settings.media_base_url) if check is _media else check(value))
         if not isinstance(value, list):
-            return self.taken(field, unreadable(str(value), "is no list"))
+            return self.taken(field, unreadable(str(value), "is not a list"))
         if len(value) > ITEMS:
             return self.taken(field, refused(ProblemKind.TOO_LONG, str(value), f"has more than {ITEMS} entries"))
         objects = self._objects(value, field, "entry")
@@ -359,7 +359,7 @@ class _Reader:
             if isinstance(item, Mapping):
                 yield f"{path}.{place}", item
             else:
-                self.report(f"{path}.{place}", ProblemKind.UNREADABLE, f"This {noun} is no object.")
+                self.report(f"{path}.{place}", ProblemKind.UNREADABLE, f"This {noun} is not an object.")
 
     def _offer(self, given: Mapping[str, Any], path: str) -> dict[str, Any]:
         """What an offer says: prices in minor units of its one currency; None for what is to be removed."""
@@ -380,7 +380,7 @@ class _Reader:
                 found[name] = minor
             else:
                 del found[name]
-                detail = f"One offer has one currency; {currency} is not {found['currency']}."
+                detail = f"Prices of an offer must share one currency; {currency} is not {found['currency']}."
                 self.report(f"{path}.{name}", ProblemKind.CONFLICT, detail)
         return found
 
@@ -388,7 +388,7 @@ class _Reader:
         if given is None:
             return []
         if not isinstance(given, list):
-            self.report(path, ProblemKind.UNREADABLE, "Offers are a list of objects.")
+            self.report(path, ProblemKind.UNREADABLE, "Offers must be a list of objects.")
             return []
         if len(given) > OFFERS:
             left = f"{len(given) - OFFERS:,} offers were left out; a variant has at most {OFFERS}."
@@ -398,7 +398,9 @@ class _Reader:
             location = _line(item.get("location", "")).value or self.settings.warehouse or "default"
             data: Any = self._offer(item, field)
             if location in out:
-                self.report(field, ProblemKind.DUPLICATE, f"A second offer at {location}; the first is kept.")
+                self.report(
+                    field, ProblemKind.DUPLICATE, f"The variant has two offers at {location}; the first is kept."
+                )
             elif data:
                 out[location] = OfferStatement(location, data)
         return list(out.values())
@@ -408,7 +410,7 @@ class _Reader:
         if given is None:
             return []
         if not isinstance(given, list):
-            self.report("variants", ProblemKind.UNREADABLE, "Variants are a list of objects.")
+            self.report("variants", ProblemKind.UNREADABLE, "Variants must be a list of objects.")
             return []
         found: dict[str, VariantStatement] = {}
         for path, item in self._objects(given, "variants", "variant"):
@@ -416,7 +418,7 @@ class _Reader:
             if key is None:
                 self.report(f"{path}.external_id", ProblemKind.MISSING, "A variant needs an external_id.")
             elif key in found:
-                detail = f"A second variant {key} in one record; the first is kept."
+                detail = f"The record has two variants {key}; the first is kept."
                 self.report(f"{path}.external_id", ProblemKind.DUPLICATE, detail)
             else:
                 data: Any = self.members(item, _VARIANT, path, "external_id", "offers")
@@ -466,7 +468,7 @@ def from_record(
         return None, reader.problems
     for name in record:
         if name not in ("product", "variants"):
-            reader.report(str(name), ProblemKind.UNREADABLE, f"{name} is no part of a record.")
+            reader.report(str(name), ProblemKind.UNREADABLE, f"{name} is not a member of a record.")
     data: Any = reader.members(product, _PRODUCT, "product", "external_id", "discontinued", "status")
     given = record.get("variants", [])
     variants = reader.variants(given)

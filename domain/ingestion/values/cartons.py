@@ -134,7 +134,7 @@ class _Box:
         """Take the facts out of the text, those first that look like parts of others."""
         for what, untaken in _UNTAKEN.items():
             for found in list(untaken.finditer(self.rest))[:3]:
-                self.tell(ProblemKind.UNREADABLE, f'gives {what}, "{found["text"].strip()}", which is not kept')
+                self.tell(ProblemKind.UNREADABLE, f'states {what}, "{found["text"].strip()}", which is not stored')
             self.rest = untaken.sub(" ", self.rest)
         self._count()
         self._weigh(weight_unit, decimal)
@@ -143,7 +143,7 @@ class _Box:
         if self.carton:
             self.carton["count"] = self.count
         elif not self.faults:
-            self.tell(ProblemKind.UNREADABLE, "states neither size nor weight of a box")
+            self.tell(ProblemKind.UNREADABLE, "states neither a size nor a weight of a box")
         return self
 
     def _count(self) -> None:
@@ -154,7 +154,7 @@ class _Box:
                 continue
             count = int(found["count"])
             if self.counted and count != self.count:
-                self.tell(ProblemKind.CONFLICT, f"counts {self.count} boxes and {count}")
+                self.tell(ProblemKind.CONFLICT, f"states both {self.count} and {count} boxes")
             elif count:
                 self.count, self.counted = count, True
             self.rest = f"{self.rest[: found.start('cut')]} {self.rest[found.end('cut') :]}"
@@ -167,7 +167,9 @@ class _Box:
             before = found.string[found.start() : found.start("text")]
             text = f"{found['text']} {found['unit']}" if found.re is _UNIT_AHEAD else found["text"]
             if _NET.search(before):
-                self.tell(ProblemKind.CONFLICT, f"gives {text.strip()} as net weight, which is not the box's")
+                self.tell(
+                    ProblemKind.CONFLICT, f"states {text.strip()} as net weight, which is not the weight of the box"
+                )
             else:
                 gross.append(text)
             return f" {_WEIGHT_WORDS.sub(' ', before)} " if found.re is _WEIGHT else "  "
@@ -180,7 +182,7 @@ class _Box:
         parsed = parse_weight(" / ".join(gross), unit, decimal)
         self.faults.extend(parsed.faults)
         if self.count > 1 and _ALL.search(self.text):
-            self.tell(ProblemKind.CONFLICT, "gives the weight of all boxes together")
+            self.tell(ProblemKind.CONFLICT, "states the weight of all boxes together")
         elif parsed.value:
             self.carton["weight"] = parsed.value
 
@@ -203,20 +205,22 @@ class _Box:
         for token in scan.tokens:
             if token.kind == WORDS and scan.text[token.start].isdigit() and not parsed.faults:
                 # What counts things beside a piece of furniture is a stray figure beside a box.
-                self.tell(ProblemKind.UNREADABLE, f'says "{scan.said(token, token)}", which is no fact of a box')
+                self.tell(
+                    ProblemKind.UNREADABLE, f'contains "{scan.said(token, token)}", which does not describe a box'
+                )
         if parsed.value is None:
             return
         sides, components = dict[str, Any](parsed.value.dimensions), parsed.value.components
         if not sides and len(components) == 1:
             sides = dict(components[0]["dimensions"])
         elif components:
-            self.tell(ProblemKind.CONFLICT, "names several sizes for one box")
+            self.tell(ProblemKind.CONFLICT, "states several sizes for one box")
         for extra in parsed.value.extras:
-            self.tell(ProblemKind.UNREADABLE, f'says "{extra}", which is no fact of a box')
+            self.tell(ProblemKind.UNREADABLE, f'contains "{extra}", which does not describe a box')
         _roll(sides)
         for side in sides:
             if side not in _BOX_SIDES:
-                self.tell(ProblemKind.UNREADABLE, f"gives a {side.replace('_', ' ')}, which a box does not have")
+                self.tell(ProblemKind.UNREADABLE, f"states a {side.replace('_', ' ')}, which boxes do not have")
         self.carton.update({side: sides[side] for side in _BOX_SIDES if side in sides})  # type: ignore[typeddict-item]
 
 
@@ -302,7 +306,7 @@ def _boxes(text: str, unit: str | None, weight_unit: str | None, decimal: str) -
                 faults = [Fault(ProblemKind.TOO_LONG, f"{quoted(text)} lists more than {_MOST} boxes.")]
     listed = sum(box.count for box in boxes)
     if announced and max(announced) != listed:
-        faults.append(conflict(text, f"speaks of {max(announced)} boxes and lists {listed}"))
+        faults.append(conflict(text, f"announces {max(announced)} boxes and lists {listed}"))
     return boxes, faults
 
 
@@ -340,7 +344,7 @@ def _articles(text: str) -> Parsed[tuple[Package, ...]]:
             if fact[1].lower() in ("weight", "gewicht", "peso", "poids", "vikt"):
                 side, parsed = "weight", parse_weight(fact[2])
             elif side not in (*_BOX_SIDES, "length", "diameter"):
-                side, parsed = None, unreadable(fact[0], "is no fact of a box that is known")
+                side, parsed = None, unreadable(fact[0], "is not a known property of a box")
             else:
                 side, parsed = "depth" if side == "length" else side, parse_length(fact[2])
             faults.extend(parsed.faults)
@@ -352,7 +356,7 @@ def _articles(text: str) -> Parsed[tuple[Package, ...]]:
         packages.append(Package(flat[start : article.start()].strip(" ,;|"), article["sku"], carton))  # type: ignore[arg-type]
         start = count.end() if count else end
     if rest := flat[start:].strip(" ,;|"):
-        faults.extend(unreadable(rest, "stands behind the last box").faults)
+        faults.extend(unreadable(rest, "follows the last box and could not be read").faults)
     return Parsed(tuple(packages), tuple(faults))
 
 

@@ -58,14 +58,14 @@ def _read(text: str, year: int, month: int, day: int) -> Parsed[str]:
         found = date(year if year > 99 else 2000 + year, month, day)
         if found.year >= 1990:
             return Parsed(found.isoformat())
-    return unreadable(text, "is no date of the calendar")
+    return unreadable(text, "is not a date of the calendar")
 
 
 def _numeric(text: str, match: re.Match[str], order: str | None) -> Parsed[str]:
     first, second, year = int(match[1]), int(match[3]), int(match[4])
     if order is None:
         if match[2] == "-" and len(match[4]) == 2 and first > 12 and year <= 31:
-            return unreadable(text, "may begin with its day or its year; write the year with four digits")
+            return unreadable(text, "could begin with the day or the year; write the year with four digits")
         if match[2] != "." and first <= 12 and second <= 12 and first != second:
             return unreadable(text, "can be read as two dates; write the year first")
         order = "dmy" if match[2] == "." or first > 12 else "mdy"
@@ -98,7 +98,7 @@ def parse_date(text: str, given: str, order: str | None = None) -> Parsed[str]:
         return Parsed((_EPOCH + timedelta(days=int(match[1]))).isoformat())
     named = _SHORT_NAMED.fullmatch(given)
     lacks_year = (named[1] or named[2]).lower() in _MONTHS if named else _SHORT.fullmatch(given)
-    return unreadable(text, "is a date without a year" if lacks_year else "is no date")
+    return unreadable(text, "is a date without a year" if lacks_year else "is not a date")
 
 
 def order_shown(samples: list[str]) -> str | None:
@@ -136,14 +136,14 @@ def parse_lead_time(text: str, given: str, unit: str = "days") -> Parsed[int]:
     named = _unit_in(match["words"]) if match else None
     first = _unit_in(match["first"] or "") if match else None
     if match is None or named is None or first is None:
-        return unreadable(text, "is no lead time")
+        return unreadable(text, "is not a lead time")
     days = []
     for key, its_unit in (("low", first or named or unit), ("high", named or unit)):
         amount = Decimal((match[key] or "0").replace(",", "."))
         if its_unit == "months":
-            return unreadable(text, "counts months, whose days differ")
+            return unreadable(text, "is in months, which differ in length; use weeks or days")
         amount = amount / 24 if its_unit == "hours" else amount * 7 if its_unit == "weeks" else amount
         days.append(int(amount.to_integral_value(ROUND_CEILING)))
     if max(days) > _MOST:
-        return refused(ProblemKind.OUT_OF_RANGE, text, "is longer than any order is kept")
-    return Parsed(max(days), (conflict(text, "names only the least time"),) if match["more"] else ())
+        return refused(ProblemKind.OUT_OF_RANGE, text, f"is longer than {_MOST:,} days")
+    return Parsed(max(days), (conflict(text, "states only a minimum time"),) if match["more"] else ())

@@ -351,13 +351,13 @@ def _unlettered(items: Sequence[Sided], text: str, kind: str, order: str, *, is_
     if order and None not in names and len(names) == len(items):
         return place([(length, name) for (length, _), name in zip(items, names, strict=True)], text, kind)
     if len(items) not in (2, 3):
-        return unreadable(text, "does not say which side is meant")
+        return unreadable(text, "does not state which side it measures")
     names = ("width", "height") if kind == PILLOW and len(items) == 2 else _BOX[: len(items)]
     sides: Any = {name: length for name, (length, _) in zip(names, items, strict=True)}
     is_cube = len({length["hundredths_in"] for length, _ in items}) == 1
     if len(items) == 2 or is_cube or (is_usual and order == TRADE):
         return Parsed(sides)
-    return Parsed(sides, (conflict(text, f"names no sides; read as {' x '.join(_BOX)}"),))
+    return Parsed(sides, (conflict(text, f"does not name its sides; read as {' x '.join(_BOX)}"),))
 
 
 def place(
@@ -383,19 +383,19 @@ def place(
     named = [at for at, (_, side) in enumerate(items) if side is not None]
     faults: list[Fault] = []
     if {"length", "width", "depth"} <= {side for _, side in items}:
-        faults.append(conflict(text, "names a length beside width and depth"))
+        faults.append(conflict(text, "states a length in addition to width and depth"))
     if doubled:
-        faults.append(conflict(text, "names one side twice"))
+        faults.append(conflict(text, "states one side twice"))
     if not doubled and len(items) == 3 and len(named) == 1 and list(placed) == [_BOX[named[0]]]:
         # `265 x 158 x H 84`: the others stand in the trade's order around the one that is named.
         placed.update(zip(free, left, strict=True))
         if named[0] != 2:
-            faults.append(conflict(text, f"names one side; read as {' x '.join(_BOX)}"))
+            faults.append(conflict(text, f"names only one side; read as {' x '.join(_BOX)}"))
     elif len(free) == len(left) == 1:
         placed[free[0]] = left[0]
     elif len(items) == 2 and named == [1] and set(placed) == {"height"}:
         placed["width"] = left[0]
-        faults.append(conflict(text, "names one side; read as width x height"))
+        faults.append(conflict(text, "names only one side; read as width x height"))
     elif left and not doubled:
         faults.append(conflict(text, "has a length without a side"))
     sides: Any = placed

@@ -24,9 +24,9 @@ ROLES = frozenset(("hero", "alternate", "lifestyle", "detail", "dimension", "swa
 _KEPT = 300
 _MEMBERS = ("url", "src", "link", "href", "image", "original", "large", "url_zoom", "url_standard", "contentUrl")
 _REASONS = {
-    ProblemKind.UNSAFE_URL: "is no web address that may be fetched",
+    ProblemKind.UNSAFE_URL: "is not a web address that can be fetched",
     ProblemKind.UNREADABLE: "is a file name, not a web address",
-    ProblemKind.TOO_LONG: "is longer than an address may be",
+    ProblemKind.TOO_LONG: f"is longer than {_MAX_URL:,} characters",
 }
 _ENDING = re.compile(r"(?i)\.(?:jpe?g|png|webp|gif|tiff?|avif|bmp|svg|mp4|mov|webm|m4v|pdf)(?![^\W_])")
 _BARE_PERCENT = re.compile(r"%(?![0-9a-fA-F]{2})")

@@ -119,7 +119,7 @@ def _currency_of(said: list[str], currency: str | None) -> tuple[str | None, boo
 def _priced(text: str, bare: str, currency: str | None, decimal: str) -> Parsed[Price]:
     numbers = list(_NUMBER.finditer(bare))
     if len(numbers) != 1:
-        return unreadable(text, "holds more than one amount" if numbers else "is no price")
+        return unreadable(text, "contains more than one amount" if numbers else "is not a price")
     before, after = bare[: numbers[0].start()].strip(), bare[numbers[0].end() :]
     rounded = _ROUND.match(after)
     after = after[rounded.end() if rounded else 0 :].strip()
@@ -133,7 +133,7 @@ def _priced(text: str, bare: str, currency: str | None, decimal: str) -> Parsed[
         )
         return refused(problem, text, "has no known currency")
     if chosen is None or chosen not in EXPONENTS:
-        return refused(ProblemKind.UNKNOWN_CURRENCY, text, "names no currency, and neither does the source")
+        return refused(ProblemKind.UNKNOWN_CURRENCY, text, "has no currency, and the source has no default currency")
     if rounded and decimal == "auto" and (mark := rounded[0].strip()[0]) in ",.":
         decimal = "comma" if mark == "," else "dot"
     number = plain_number(numbers[0][0], decimal, chosen)
@@ -171,7 +171,7 @@ def parse_money(text: str, given: str, currency: str | None = None, decimal: str
     if not _WORDY.search(given):
         return _priced(text, given, currency, decimal)
     if _MEASURED.search(given):
-        return unreadable(text, "is a price by measure or by time, not one of the item")
+        return unreadable(text, "is a price for a measure or a period, not for the item")
     notes: list[str] = []
     bare, pack = _pack(given, notes)
     if tax := _TAX.search(bare):
@@ -183,7 +183,7 @@ def parse_money(text: str, given: str, currency: str | None = None, decimal: str
         bare, pack = _pack(bare, notes)
     bare = _LABEL.sub("", bare)
     if least := _LEAST.match(bare):
-        notes.append("states only the least price")
+        notes.append("states only a minimum price")
         bare = bare[least.end() :]
     parsed = _priced(text, _CENTS.sub(r"\1.\3 \2", bare), currency, decimal)
     if parsed.value is None:

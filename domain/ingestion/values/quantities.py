@@ -224,20 +224,20 @@ class Measure(NamedTuple):
 def checked(measure: Measure, unit: str, text: str, decimal: str = "auto") -> Parsed[Any]:
     """The length or weight of `measure` in `unit`: zero is not stated, what is beyond any furniture is out of range."""
     if measure.choices:
-        return refused(ProblemKind.CONFLICT, text, "names two sizes where one is asked for")
+        return refused(ProblemKind.CONFLICT, text, "states two sizes where one is expected")
     value = measure.value and _settled(measure.value, measure.other, unit, decimal)
     if value is None:
-        return refused(ProblemKind.CONFLICT, text, "has a mark that may part thousands or decimals")
+        return refused(ProblemKind.CONFLICT, text, "has a mark that could separate thousands or decimals")
     if value == 0:
         return NOTHING
     found = measured(value, unit)
     if unit in POUNDS:
         if found["hundredths_lb"] <= MAX_WEIGHT:
             return Parsed(found)
-        return refused(ProblemKind.OUT_OF_RANGE, text, "is no weight a piece of furniture can have")
+        return refused(ProblemKind.OUT_OF_RANGE, text, "is not a plausible weight of furniture")
     if 0 < found["hundredths_in"] <= MAX_HUNDREDTHS:
         return Parsed(found)
-    return refused(ProblemKind.OUT_OF_RANGE, text, "is no size a piece of furniture can have")
+    return refused(ProblemKind.OUT_OF_RANGE, text, "is not a plausible size of furniture")
 
 
 def _agree(first: Measure, second: Measure, unit: str | None, within: int, part: int) -> bool:
@@ -362,7 +362,7 @@ def _beside_length(text: str, flat: str, measure: Measure, unit: str | None) -> 
     gap, words = _TRAILING.match(tail), words_in(tail)
     bracketed = gap is not None and "(" in gap[0]
     if measure.unit is None and words and not bracketed and not label_of(words[0]).role and words[0] not in NEUTRAL:
-        return refused(ProblemKind.UNKNOWN_UNIT, text, "has a unit of length that is not known")
+        return refused(ProblemKind.UNKNOWN_UNIT, text, "has an unknown unit of length")
     return None
 
 
@@ -377,17 +377,17 @@ def parse_length(text: str, given: str, unit: str | None = None, decimal: str = 
     flat = folded(given).strip()
     start = _LENGTH_START.search(flat)
     if start is None or (measure := measure_at(flat, start.start(), unit)) is None:
-        return unreadable(text, "is no length")
+        return unreadable(text, "is not a length")
     lead = flat[: start.start()]
     if lead.endswith("-") and not lead[-2:-1].isalnum():
         return refused(ProblemKind.OUT_OF_RANGE, text, "is below zero")
     if lead and label_of(lead).role == "other":
-        return unreadable(text, "is no length of the piece")
+        return unreadable(text, "is not a length of the piece")
     if measure.end < len(flat) and (fault := _beside_length(text, flat, measure, unit)):
         return fault
     chosen = measure.unit or unit
     if chosen is None and measure.value:
-        return refused(ProblemKind.UNKNOWN_UNIT, text, "has no unit, and neither has its column")
+        return refused(ProblemKind.UNKNOWN_UNIT, text, "has no unit, and its column has none either")
     return checked(measure, chosen or "in", text, decimal)
 
 
@@ -450,7 +450,7 @@ def _weighed(text: str, flat: str, unit: str | None, decimal: str) -> Parsed[Wei
     """The first weight of a text and what is wrong with the words around it."""
     start = _WEIGHT_START.search(flat)
     if start is None or (first := _weight_at(flat, start.start())) is None:
-        return unreadable(text, "is no weight")
+        return unreadable(text, "is not a weight")
     label = flat[: start.start()]
     if label.endswith("-") and not label[-2:-1].isalnum():
         return refused(ProblemKind.OUT_OF_RANGE, text, "is below zero")
@@ -460,14 +460,14 @@ def _weighed(text: str, flat: str, unit: str | None, decimal: str) -> Parsed[Wei
     if _LOAD.search(label) or _LOAD.search(flat, first.end):
         return unreadable(text, "is a load, not the weight of the piece")
     if _BY_MEASURE.match(flat, first.end):
-        return unreadable(text, "is a weight by measure")
+        return unreadable(text, "is a weight per measure, not the weight of the piece")
     if _OTHER_KINDS.search(label) or flat[first.end :].lstrip().lower().startswith("x "):
-        return unreadable(text, "counts weights")
+        return unreadable(text, "states the weight of several pieces")
     if named is None and first.strange and first.strange.lower() not in _IDLE:
-        return refused(ProblemKind.UNKNOWN_UNIT, text, "has a unit of weight that is not known")
+        return refused(ProblemKind.UNKNOWN_UNIT, text, "has an unknown unit of weight")
     chosen = named or unit
     if chosen is None and first.value:
-        return refused(ProblemKind.UNKNOWN_UNIT, text, "has no unit, and neither has its column")
+        return refused(ProblemKind.UNKNOWN_UNIT, text, "has no unit, and its column has none either")
     parsed = checked(first, chosen or "lb", text, decimal)
     return parsed if parsed.faults else Parsed(parsed.value, _rest(text, flat, first, unit))
 

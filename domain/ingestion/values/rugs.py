@@ -47,7 +47,7 @@ def _one_of(patterns: Patterns, what: str) -> Callable[[str], Parsed[str]]:
     @cell_parser()
     def parse(text: str, given: str) -> Parsed[str]:
         found = _named(patterns, given.replace("_", " "))
-        return Parsed(found) if found else unreadable(text, f"is no {what} of rugs that is known")
+        return Parsed(found) if found else unreadable(text, f"is not a known {what} of rugs")
 
     return parse
 
@@ -63,7 +63,7 @@ def parse_indoor_outdoor(text: str, given: str) -> Parsed[str]:
     inside = "indoor" in low or "innen" in low
     outside = "outdoor" in low or "außen" in low or "aussen" in low
     said = "_".join(["indoor"] * inside + ["outdoor"] * outside)
-    return Parsed(said) if said else unreadable(text, "says neither indoor nor outdoor")
+    return Parsed(said) if said else unreadable(text, "does not state indoor or outdoor")
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,12 +211,12 @@ def _bare_are_feet(*sides: Side) -> bool | None:
 def _two_sides(text: str, first: Side, second: Side, shape: str | None) -> Parsed[RugSize]:
     feet, bare = _bare_are_feet(first, second), _bare_figures((first, second))
     if feet is None:
-        return refused(ProblemKind.CONFLICT, text, "may be in feet or in inches")
+        return refused(ProblemKind.CONFLICT, text, "could be in feet or in inches")
     if len(bare) == 2 and max(bare) > _METRIC_LIKELY:
-        return refused(ProblemKind.CONFLICT, text, "may be in inches or in centimetres")
+        return refused(ProblemKind.CONFLICT, text, "could be in inches or in centimetres")
     one, two = _length_of(first, feet), _length_of(second, feet)
     if not (one and two and one["hundredths_in"] and two["hundredths_in"]):
-        return unreadable(text, "is no size of a rug")
+        return unreadable(text, "is not a size of a rug")
     if _LENGTH_FIRST.match(first.string[first.start() : second.end() + _LETTER_ROOM]):
         one, two = two, one
     return _sized(one, two, shape)
@@ -288,7 +288,7 @@ def parse_rug_size(text: str, given: str, unit: str | None = None) -> Parsed[Rug
     sides: Any = found.value.dimensions if found.value else {}
     figures = [side["hundredths_in"] for side in sides.values()]
     if figures and not (_SMALLEST <= max(figures) <= _LARGEST):
-        reason = "is no size that a rug has, as its unit is written or that of its column"
+        reason = "is not a plausible size of a rug in its unit or that of its column"
         return refused(ProblemKind.CONFLICT, text, reason)
     return found
 
@@ -300,7 +300,7 @@ def _pair_in(text: str, flat: str, unit: str, shape: str | None) -> Parsed[RugSi
         return None
     first, second = _metric(bare[1], unit), _metric(bare[2], unit)
     sound = first["hundredths_in"] and second["hundredths_in"]
-    return _sized(first, second, shape) if sound else unreadable(text, "is no size of a rug")
+    return _sized(first, second, shape) if sound else unreadable(text, "is not a size of a rug")
 
 
 def _of_metric(text: str, flat: str, unit: str | None, shape: str | None) -> Parsed[RugSize]:
@@ -353,7 +353,7 @@ def _found_size(text: str, flat: str, shape: str | None) -> Parsed[RugSize]:
         return _alone(text, flat, _two_sides(text, *sides, shape), sides[0].start(), sides[1].end())
     if _CUT.search(flat):
         return unreadable(text, "is cut off after its first side")
-    return _from_one_side(text, flat, shape) if shape in _ONE_SIDED else unreadable(text, "is no size of a rug")
+    return _from_one_side(text, flat, shape) if shape in _ONE_SIDED else unreadable(text, "is not a size of a rug")
 
 
 def _one_sided(side: Length, shape: str) -> Parsed[RugSize]:
@@ -379,9 +379,9 @@ def _from_one_side(text: str, flat: str, shape: str | None) -> Parsed[RugSize]:
         if single:
             bare = _bare_figures((single,))
             if bare and bare[0] > (_FEET_NEVER if _ABROAD.search(text) else _ROUND_LIKELY):
-                return refused(ProblemKind.CONFLICT, text, "may be in inches or in centimetres")
+                return refused(ProblemKind.CONFLICT, text, "could be in inches or in centimetres")
             feet = _bare_are_feet(single)
             side, end = _length_of(single, bool(feet)) if feet is not None else None, single.end()
     if not side or not side["hundredths_in"]:
-        return unreadable(text, "is no size of a rug")
+        return unreadable(text, "is not a size of a rug")
     return _alone(text, flat, _one_sided(side, str(shape)), 0, end)

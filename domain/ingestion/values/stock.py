@@ -80,22 +80,22 @@ def _numbered(text: str, given: str, found: re.Match[str]) -> Parsed[Stock]:
     count, less, more = _count(found[0]), _LESS.search(before), _MORE.match(before)
     meaning = word_meaning(re.sub(r"[\W_]+", " ", said))
     if count is None or not (names <= _UNITS or less or more or meaning) or _STRANGE.search(before + after):
-        return unreadable(text, "is no quantity")
+        return unreadable(text, "is not a quantity")
     if less:
         bound = Stock(None, "low_stock") if count <= _LOW_BOUND else None
-        return Parsed(bound, (conflict(text, "names only a bound of the quantity"),))
+        return Parsed(bound, (conflict(text, "states only an upper bound of the quantity"),))
     if count == 0 and (more or lead.endswith((">", "≥")) or tail.startswith("+")):
         return Parsed(Stock(None, "in_stock"))  # more than none
     if count > _MAX:
-        return refused(ProblemKind.OUT_OF_RANGE, text, "is more than any stock")
+        return refused(ProblemKind.OUT_OF_RANGE, text, "is implausibly large")
     if _MINUS_BEFORE.search(before) or (lead == "(" and tail == ")") or tail in ("-", "−"):
-        oversold: Parsed[Stock] = refused(ProblemKind.OUT_OF_RANGE, text, "is below zero: oversold, taken as none")
+        oversold: Parsed[Stock] = refused(ProblemKind.OUT_OF_RANGE, text, "is below zero (oversold); it is read as 0")
         return replace(oversold, value=Stock(0), faults=oversold.faults if count else ())
     if meaning is None or names <= _UNITS:
         return Parsed(Stock(count))
     if meaning.availability in ("in_stock", "low_stock") or (meaning.quantity == 0 and count == 0):
         return Parsed(Stock(count, meaning.availability if count else None))
-    return Parsed(meaning, (conflict(text, "states a word and a number that disagree"),))
+    return Parsed(meaning, (conflict(text, "states an availability and a quantity that contradict each other"),))
 
 
 def _phrase(given: str) -> Stock | None:
@@ -114,7 +114,7 @@ def _led(text: str, given: str) -> Parsed[Stock] | None:
     for count in range(len(names), 0, -1):
         meaning = word_meaning(" ".join(names[:count]))
         if meaning and meaning.availability not in ("in_stock", "low_stock", "unknown") and len(names[0]) > 2:
-            return Parsed(meaning, unreadable(text, "says more than its word for stock").faults)
+            return Parsed(meaning, unreadable(text, "contains more than an availability; the rest is ignored").faults)
     return None
 
 
@@ -125,7 +125,7 @@ def parse_stock(text: str, given: str) -> Parsed[Stock]:
     `20+` is 20; a negative quantity is oversold, means 0 and is told. Problems: unreadable, out_of_range, conflict.
     """
     if given.startswith("="):
-        return unreadable(text, "is a formula without its result")
+        return unreadable(text, "is a formula without a result")
     if word := word_meaning(given):
         return Parsed(word)
     numbers = list(_NUMBER.finditer(given))
@@ -139,7 +139,7 @@ def parse_stock(text: str, given: str) -> Parsed[Stock]:
     if said:
         return Parsed(said)
     led = _led(text, given) if numbers else None
-    return led or unreadable(text, "is neither a quantity nor a word for stock")
+    return led or unreadable(text, "is neither a quantity nor an availability")
 
 
 @cell_parser()

@@ -66,7 +66,7 @@ def unreadable(text: str, reason: str) -> Parsed[Any]:
 
 def not_said(text: str) -> Parsed[Any]:
     """The result for a placeholder: nothing; a `?`, `.` or `-` where a measure belongs is a fault, as someone left a gap."""
-    return unreadable(text, "stands where a measure belongs") if text.strip() and not text.strip(" ?.-–—") else NOTHING
+    return unreadable(text, "is in place of a measure") if text.strip() and not text.strip(" ?.-–—") else NOTHING
 
 
 def overlong(text: str, most: int) -> Parsed[Any]:

@@ -72,11 +72,11 @@ def parse_freight_class(text: str, given: str) -> Parsed[str]:
     """One of the eighteen freight classes. Problems: unreadable, out_of_range."""
     match = re.fullmatch(r"(?i)(?:class|fc|ltl)?\s*:?\s*(\d{2,3}(?:[.,]\d+)?)", given)
     if match is None:
-        return NOTHING if given == "0" else unreadable(text, "is no freight class")
+        return NOTHING if given == "0" else unreadable(text, "is not a freight class")
     found = match[1].replace(",", ".")
     found = found.rstrip("0").rstrip(".") if "." in found else found
     if found not in FREIGHT_CLASSES:
-        return refused(ProblemKind.OUT_OF_RANGE, text, "is none of the freight classes")
+        return refused(ProblemKind.OUT_OF_RANGE, text, "is not one of the freight classes")
     return Parsed(found)
 
 
@@ -118,7 +118,7 @@ def parse_components(text: str, given: str) -> Parsed[tuple[Component, ...]]:
     for piece in filter(None, _PART_SPLIT.split(given)):
         match = _PART.fullmatch(piece.strip())
         if match is None or (match[2].isdecimal() and len(match[2]) < _SHORTEST_CODE):
-            return unreadable(text, "is no list of codes")
+            return unreadable(text, "is not a list of codes")
         counts[match[2]] = counts.get(match[2], 0) + (int(match[1] or match[3] or match[4] or 1) or 1)
     return Parsed(tuple({"sku": sku, "quantity": quantity} for sku, quantity in counts.items()) or None)
 
@@ -127,7 +127,7 @@ def parse_components(text: str, given: str) -> Parsed[tuple[Component, ...]]:
 def parse_number(text: str, given: str) -> Parsed[Decimal]:
     """A plain number. Problem: unreadable."""
     is_number = re.fullmatch(r"\d{1,9}(?:\.\d{1,6})?", given)
-    return Parsed(Decimal(given)) if is_number else unreadable(text, "is no number")
+    return Parsed(Decimal(given)) if is_number else unreadable(text, "is not a number")
 
 
 @cell_parser()
@@ -138,7 +138,7 @@ def parse_count(text: str, given: str) -> Parsed[int]:
     )
     if match is None:
         problem = ProblemKind.OUT_OF_RANGE if given.startswith("-") else ProblemKind.UNREADABLE
-        return refused(problem, text, "is no count")
+        return refused(problem, text, "is not a count")
     return Parsed(int(match[1]) or None)
 
 
@@ -152,14 +152,16 @@ def category_levels(text: str) -> tuple[str, ...]:
 def parse_sturdy(text: str) -> Parsed[bool]:
     """Whether a piece meets the STURDY rule; of ASTM F2057 only the 2023 edition does. Problem: unreadable."""
     if edition := re.search(r"(?i)f2057\s*[-–]\s*(\d{2,4})", text):
-        return Parsed(True) if edition[1][-2:] == "23" else unreadable(text, "names an edition that STURDY left behind")
+        return (
+            Parsed(True) if edition[1][-2:] == "23" else unreadable(text, "names an edition that STURDY has replaced")
+        )
     return parse_boolean(text)
 
 
 def parse_tsca(text: str) -> Parsed[bool]:
     """Whether a piece meets TSCA Title VI; a CARB code by itself says nothing about it. Problem: unreadable."""
     if re.fullmatch(r"\s*[0-5](?:\.0)?\s*", text):
-        return unreadable(text, "is a CARB code, which does not say whether TSCA Title VI is met")
+        return unreadable(text, "is a CARB code, which does not state compliance with TSCA Title VI")
     return parse_boolean(text)
 
 
@@ -172,7 +174,7 @@ def parse_warning(text: str) -> Parsed[bool]:
 def parse_brick(text: str, given: str) -> Parsed[str]:
     """A GPC brick code of eight digits. Problem: unreadable."""
     match = re.search(r"(?<!\d)(\d{8})(?!\d)", given)
-    return Parsed(match[1]) if match else unreadable(text, "is no GPC brick code")
+    return Parsed(match[1]) if match else unreadable(text, "is not a GPC brick code")
 
 
 @cell_parser()
@@ -182,7 +184,7 @@ def parse_status(text: str, given: str) -> Parsed[bool]:
     meaning = word_meaning(low)
     if low in _GONE or (meaning is not None and meaning.availability == "discontinued"):
         return Parsed(True)
-    return Parsed(False) if low in _ACTIVE or meaning else unreadable(text, "is no status that is known")
+    return Parsed(False) if low in _ACTIVE or meaning else unreadable(text, "is not a known status")
 
 
 @cell_parser(longest=500)
@@ -196,7 +198,7 @@ def parse_country(text: str, given: str) -> Parsed[str]:
     decomposed = unicodedata.normalize("NFKD", given.lower())
     letters = "".join(char for char in decomposed if not unicodedata.combining(char))
     found = _COUNTRIES.get(_MADE_IN.sub("", re.sub(r"[^a-zß]+", " ", letters).strip()))
-    return Parsed(found) if found else unreadable(text, "names no country that is known")
+    return Parsed(found) if found else unreadable(text, "does not name a known country")
 
 
 # Trade item numbers, taken only when their check digit proves them.
@@ -230,13 +232,13 @@ def parse_gtin(text: str) -> Parsed[str]:
         return NOTHING
     digits = given if given.isdigit() else re.sub(r"[\s-]", "", given)
     if re.fullmatch(r"\d+(?:[.,]\d+)?[eE]\+?\d+", digits):
-        return unreadable(text, "lost its digits in a spreadsheet; format the column as text")
+        return unreadable(text, "lost digits in a spreadsheet; format the column as text")
     if not re.fullmatch(r"[0-9]+", digits):
-        return unreadable(text, "is no GTIN: it is not all digits")
+        return unreadable(text, "is not a GTIN: it contains characters other than digits")
     if len(set(digits)) == 1:
-        return unreadable(text, "is no GTIN: one digit repeated") if digits.strip("0") else NOTHING
+        return unreadable(text, "is not a GTIN: all digits are the same") if digits.strip("0") else NOTHING
     if len(digits) == 11 and valid("0" + digits):
         return Parsed("0" + digits)
     if len(digits) not in (8, 12, 13, 14):
-        return unreadable(text, "is no GTIN: it has neither 8, 12, 13 nor 14 digits")
+        return unreadable(text, "is not a GTIN: it must have 8, 12, 13 or 14 digits")
     return Parsed(digits) if valid(digits) else refused(ProblemKind.BAD_CHECK_DIGIT, text, "has a wrong check digit")
