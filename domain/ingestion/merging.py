@@ -119,16 +119,16 @@ class RecordMerger:
         detail = f"{what}; a record with offers alone cannot create it, so it was left out."
         self.problems.append(Problem(field, ProblemKind.MISSING, detail, external_id=key))
 
-    def _discontinued(self, base: Product | None, said: bool | None) -> bool:
+    def _discontinued(self, base: Product | None, stated: bool | None) -> bool:
         """Return whether the product is discontinued: as stated now or before, or because all variants are."""
-        if said is True:
+        if stated is True:
             return True
         held = {one.key: one for one in base.variants} if base else {}
         ends = {key: one.data.get("discontinued") is True for key, one in held.items()}
         before = base is not None and base.status == ProductStatus.DISCONTINUED and not self.resumed
         before = before and not _all_of(ends.values())
         now = ends | {key: one.data.get("discontinued") is True for key, one in self._variants.items()}
-        return _all_of(now.values()) or (said is None and before)
+        return _all_of(now.values()) or (stated is None and before)
 
     def _statement(self, key: str, data: dict[str, Any], discontinued: bool) -> ProductStatement:
         left_out = LeftOut()

@@ -1,7 +1,7 @@
-"""Statements from pushed records: `{product, variants}` in the shape of the catalogue's own data.
+"""Statements from pushed records: `{product, variants}` in the shape of catalogue data.
 
-Values are typed already, so they are checked rather than parsed. A schema names the check of each member: a function, a
-schema of its own for an object, or a list of one schema for a list of objects.
+Values are typed, so they are checked, not parsed. A schema has a check for each member: a function, a nested schema for
+an object, or a list of one schema for a list of objects.
 """
 
 import re
@@ -75,7 +75,7 @@ def _body(value: Any) -> Parsed[str]:
 
 
 def _code(value: Any) -> Parsed[str]:
-    """Check a code: a text, or a whole number standing for one."""
+    """Check a code: a text or a whole number."""
     if isinstance(value, int) and not isinstance(value, bool):
         value = str(value)
     if not isinstance(value, str) or len(value) > MAX_TITLE:
@@ -96,7 +96,7 @@ def _lines(value: Any) -> Parsed[list[str]]:
 
 
 def _category(value: Any) -> Parsed[str]:
-    """Check the id of a category of the taxonomy."""
+    """Check the ID of a category of the taxonomy."""
     known = isinstance(value, str) and value in categories.everything()
     return Parsed(value) if known else unreadable(str(value), "is not a category of the taxonomy")
 
@@ -106,7 +106,7 @@ def _flag(value: Any) -> Parsed[bool]:
 
 
 def _number(value: Any) -> Decimal | None:
-    """An exact number from a JSON number or its text, or None."""
+    """Return the exact value of a JSON number or a numeric text, or None."""
     if isinstance(value, bool) or not isinstance(value, int | float | str | Decimal):
         return None
     text = repr(value) if isinstance(value, float) else str(value).strip()
@@ -119,12 +119,12 @@ def _plain_number(value: Any) -> Parsed[Decimal]:
 
 
 def _member(value: Any, name: str) -> str:
-    """What a sentence quotes: the member that is no number, or the whole."""
+    """Return the text to quote in a problem: the member if there is one, else the whole value."""
     return str(value[name] if isinstance(value, Mapping) and name in value else value)
 
 
 def _measure(value: Any, *, weighs: bool) -> Parsed[Any]:
-    """Check a length or weight `{value, unit}`, or as it is answered. Problems: unreadable, unknown_unit, out_of_range."""
+    """Check a length or weight `{value, unit}`, or one in the API's own form. Problems: unreadable, unknown_unit, out_of_range."""
     answered = isinstance(value, Mapping) and value.get("given") is not None
     given = value["given"] if answered else value
     if not isinstance(given, Mapping) or (amount := _number(given.get("value"))) is None:
@@ -147,7 +147,7 @@ _weight = partial(_measure, weighs=True)
 
 
 def _currency(value: Any) -> Parsed[str]:
-    """Check a currency's code, in whatever case; nothing for null."""
+    """Check a currency code in any case; null is nothing."""
     if value is None:
         return NOTHING
     found = value.strip().lower() if isinstance(value, str) else ""
@@ -157,9 +157,9 @@ def _currency(value: Any) -> Parsed[str]:
 
 
 def _money(value: Any, *, beside: str | None) -> Parsed[tuple[int, str]]:
-    """Check money: `{amount, currency}`, or minor units as a whole number where a currency stands beside it.
+    """Check money: `{amount, currency}`, or a whole number of minor units if the offer has a currency.
 
-    It gives minor units and currency. Problems: unreadable, unknown_currency, out_of_range.
+    The value is minor units and currency. Problems: unreadable, unknown_currency, out_of_range.
     """
     if isinstance(value, int) and not isinstance(value, bool):
         if beside is None:
@@ -179,7 +179,7 @@ def _money(value: Any, *, beside: str | None) -> Parsed[tuple[int, str]]:
 
 
 def _count(value: Any, *, least: int) -> Parsed[int]:
-    """Check a whole number from `least`."""
+    """Check a whole number of at least `least`."""
     found = _number(value)
     if found is None or found != found.to_integral_value():
         return unreadable(str(value), "is not a whole number; send a number such as 12")
@@ -193,7 +193,7 @@ _from_1 = partial(_count, least=1)
 
 
 def _one_of(*values: str) -> Check:
-    """A check for enumerated values."""
+    """Return a check of an enumerated value."""
 
     def check(value: Any) -> Parsed[str]:
         found = str(value).strip().lower().replace(" ", "_").replace("-", "_")
@@ -203,7 +203,7 @@ def _one_of(*values: str) -> Check:
 
 
 def _availability(value: Any) -> Parsed[str]:
-    """Check an availability by its own name or in a vendor's word."""
+    """Check an availability by its name or a vendor's word."""
     meaning = word_meaning(str(value)) if isinstance(value, str) else None
     return Parsed(meaning.availability) if meaning else unreadable(str(value), "is not a known availability")
 
@@ -219,7 +219,7 @@ def _gtin(value: Any) -> Parsed[str]:
 
 
 def _axes(value: Any) -> Parsed[dict[str, str | None]]:
-    """Check a map of axis to value, None for one that is to be removed."""
+    """Check an object of axes and values; a value of None removes the axis."""
     is_map = isinstance(value, Mapping)
     texts: list[Any] = [text for pair in value.items() for text in pair if text is not None] if is_map else []
     if not is_map or not all(isinstance(text, str) for text in texts):
@@ -231,9 +231,9 @@ def _axes(value: Any) -> Parsed[dict[str, str | None]]:
 
 
 def _media(value: Any, base: str | None = None) -> Parsed[list[dict[str, Any]]]:
-    """Check pictures: addresses, or names of files below `base`, or objects with url, role, alt and position.
+    """Check pictures: addresses, file names below `base`, or objects with url, role, alt and position.
 
-    Faults name what is left out.
+    Faults state what is left out.
     """
     if not isinstance(value, list):
         return unreadable(str(value), "is not a list of media")
@@ -298,7 +298,7 @@ _VARIANT: Final[Schema] = {
 
 
 def _without_gaps(entry: dict[str, Any]) -> dict[str, Any]:
-    """An entry of a list, which replaces the list as a whole: what it removes was never there."""
+    """Return an entry of a list without null members, since a list is replaced as a whole."""
     whole = {name: _without_gaps(value) if isinstance(value, dict) else value for name, value in entry.items()}
     return {name: value for name, value in whole.items() if value is not None and value != {}}
 
@@ -316,40 +316,40 @@ class _Reader:
         """Note a problem of the record."""
         self.problems.append(Problem(field, problem, detail, self.line, external_id=self.key))
 
-    def taken(self, field: str, parsed: Parsed[Any]) -> Any:
-        """The value of what was checked, its faults reported."""
+    def _take(self, field: str, parsed: Parsed[Any]) -> Any:
+        """Return the checked value and report its faults."""
         for fault in parsed.faults:
             self.report(field, fault.problem, fault.detail)
         return parsed.value
 
     def members(self, value: Mapping[str, Any], schema: Schema, path: str, *known: str) -> dict[str, Any]:
-        """The members of an object that pass their checks; the others, and unknown ones, are reported."""
+        """Return the members of an object that pass their checks; report the others and unknown members."""
         out: dict[str, Any] = {}
         for name, item in value.items():
-            field, told = f"{path}.{name}", len(self.problems)
+            field, problem_count = f"{path}.{name}", len(self.problems)
             if name in known:
                 continue
             if name not in schema:
                 self.report(field, ProblemKind.UNREADABLE, f"{name} is not a field of a record at this place.")
                 continue
             found = None if item is None else self._checked(item, schema[name], field)
-            if found is not None or len(self.problems) == told:
-                out[name] = found  # a value that says nothing is as good as null
+            if found is not None or len(self.problems) == problem_count:
+                out[name] = found  # an empty value counts as null
         return out
 
     def _checked(self, value: Any, check: Any, field: str) -> Any:
-        """What passes a check, a schema of an object, or that of a list of objects."""
+        """Return the value if it passes a check, the schema of an object or that of a list of objects."""
         if isinstance(check, dict):
             if not isinstance(value, Mapping):
-                return self.taken(field, unreadable(str(value), "is not an object"))
+                return self._take(field, unreadable(str(value), "is not an object"))
             found = self.members(value, check, field)
             return found if found or not value else None
         if not isinstance(check, list):
-            return self.taken(field, _media(value, self.settings.media_base_url) if check is _media else check(value))
+            return self._take(field, _media(value, self.settings.media_base_url) if check is _media else check(value))
         if not isinstance(value, list):
-            return self.taken(field, unreadable(str(value), "is not a list"))
+            return self._take(field, unreadable(str(value), "is not a list"))
         if len(value) > ITEMS:
-            return self.taken(field, refused(ProblemKind.TOO_LONG, str(value), f"has more than {ITEMS} entries"))
+            return self._take(field, refused(ProblemKind.TOO_LONG, str(value), f"has more than {ITEMS} entries"))
         objects = self._objects(value, field, "entry")
         return [entry for path, item in objects if (entry := _without_gaps(self.members(item, check[0], path)))] or None
 
@@ -362,8 +362,8 @@ class _Reader:
                 self.report(f"{path}.{place}", ProblemKind.UNREADABLE, f"This {noun} is not an object.")
 
     def _offer(self, given: Mapping[str, Any], path: str) -> dict[str, Any]:
-        """What an offer says: prices in minor units of its one currency; None for what is to be removed."""
-        beside = self.taken(f"{path}.currency", _currency(given.get("currency")))
+        """Return an offer's facts, with prices in minor units of its one currency and None for removed facts."""
+        beside = self._take(f"{path}.currency", _currency(given.get("currency")))
         schema: Schema = {
             **dict.fromkeys(PRICES, partial(_money, beside=beside)),
             "quantity": _from_0,
@@ -406,7 +406,7 @@ class _Reader:
         return list(out.values())
 
     def variants(self, given: Any) -> list[VariantStatement]:
-        """The variants of a record, each key once."""
+        """Return the variants of a record, each key once."""
         if given is None:
             return []
         if not isinstance(given, list):
@@ -428,16 +428,16 @@ class _Reader:
         return list(found.values())
 
     def discontinued(self, product: Mapping[str, Any]) -> bool | None:
-        """Whether the product says that it is discontinued; None when it says nothing of that, False for null."""
+        """Return whether the product states that it is discontinued; None without a statement, False for null."""
         if product.get("discontinued") is not None:
-            said: bool | None = self.taken("product.discontinued", _flag(product["discontinued"]))
-            return said
+            is_discontinued: bool | None = self._take("product.discontinued", _flag(product["discontinued"]))
+            return is_discontinued
         if product.get("status") is not None:
             return str(product["status"]).lower() == "discontinued"
         return False if "discontinued" in product or "status" in product else None
 
     def trim(self, data: dict[str, Any], variants: list[VariantStatement]) -> None:
-        """Leave out what is too much for one product (domain/kernel/bounds.py); one problem for each field."""
+        """Remove values beyond a product's limits (domain/kernel/bounds.py), with one problem for each field."""
         left_out = LeftOut()
         left_out.add_all(trim_product(data), "product.", self.line)
         if len(variants) > VARIANTS:
@@ -451,11 +451,19 @@ class _Reader:
 def from_record(
     record: Mapping[str, Any], settings: FeedSettings, line: int | None = None
 ) -> tuple[ProductStatement | None, list[Problem]]:
-    """What one pushed record says, to be merged (domain/ingestion/merging.py), and what is wrong with it.
+    """Return the statement of one pushed record, to be merged (domain/ingestion/merging.py), and its problems.
 
-    None when nothing of it can be kept. `line` is the record's place in its batch, from 1. Measures are `{value, unit}`, money
-    `{amount, currency}` in major units; both may also be as the API answers them. A product without `external_id` cannot
-    be kept; a bad value loses only itself, and what was there stays.
+    Measures are `{value, unit}`, money `{amount, currency}` in major units; both can also have the form of the API. An invalid
+    value is left out and the stored value stays.
+
+    Args:
+        record: The record.
+        settings: The settings of the source.
+        line: The record's place in its batch, from 1.
+
+    Returns:
+        The statement, or None if the record has no usable product, and the problems.
+
     """
     reader = _Reader(line, settings)
     product = record.get("product") if isinstance(record, Mapping) else None
@@ -472,9 +480,9 @@ def from_record(
     data: Any = reader.members(product, _PRODUCT, "product", "external_id", "discontinued", "status")
     given = record.get("variants", [])
     variants = reader.variants(given)
-    gone = reader.discontinued(product)
+    is_discontinued = reader.discontinued(product)
     reader.trim(data, variants)
-    # Of offers, prices and stock alone, and of nothing else of the product.
+    # The record states only offers and nothing else about the product.
     parts = [item for item in given if isinstance(item, Mapping)] if isinstance(given, list) else []
     alone = len(product) == 1 and all(item.keys() <= {"external_id", "offers"} for item in parts)
-    return ProductStatement(key, data, variants, gone, given is None, alone), reader.problems
+    return ProductStatement(key, data, variants, is_discontinued, given is None, alone), reader.problems
