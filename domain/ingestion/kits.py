@@ -150,12 +150,12 @@ class _Sums:
         return _Sums(weights, whole["hundredths_lb"], volumes if known else None, volume if known else None)
 
     def weighs(self, counts: Sequence[int], *, exactly: bool = False) -> bool:
-        """Whether so many of each weigh what the set weighs, but for rounding; else but for two in a hundred."""
+        """Return whether the parts in these quantities have the set's weight, within 1/50 or `exactly` within 1/300."""
         off = abs(sum(w * count for w, count in zip(self.weights, counts, strict=True)) - self.weight)
         return off <= _ROUNDING or off * (300 if exactly else 50) <= self.weight
 
     def fills(self, counts: Sequence[int]) -> bool:
-        """Whether so many of each take the set's volume; figures have one decimal, rounded for each part."""
+        """Return whether the parts in these quantities have the set's volume; figures are rounded to one decimal for each part."""
         if self.volumes is None or self.volume is None:
             return False
         off = abs(sum((v * count for v, count in zip(self.volumes, counts, strict=True)), Decimal(0)) - self.volume)
@@ -163,7 +163,7 @@ class _Sums:
 
 
 def _fitting(sums: _Sums, pieces: int | None, packs: Sequence[int]) -> list[tuple[int, ...]]:
-    """The quantities that fit the weight, and the volume or the pieces counted, and none of these not."""
+    """Return the quantities that fit the weight and, where known, the volume and the number of pieces, at least one of them."""
     for several in (1, 2):
         found = [
             counts
@@ -182,14 +182,17 @@ def _borne_out(sums: _Sums, counts: tuple[int, ...], pieces: int | None, packs: 
 
 
 def _counts_up(counts: Sequence[int], pieces: int, packs: Sequence[int]) -> bool:
-    """Whether so many of each can be so many pieces: what is there once may be a piece's box, and makes one piece at least."""
+    """Return whether the quantities can make `pieces` pieces.
+
+    Parts that occur once can be cartons of one piece; together they make at least one piece.
+    """
     several = sum(count * pack for count, pack in zip(counts, packs, strict=True) if count > 1)
     once = [pack for count, pack in zip(counts, packs, strict=True) if count == 1]
     return (1 if once else 0) <= pieces - several <= sum(once)
 
 
 def _several(weights: Sequence[int], missing: int, several: int) -> Iterator[tuple[int, ...]]:
-    """The quantities in which one or two parts are there more than once and come nearest to the weight that is missing."""
+    """Yield quantities in which `several` parts occur more than once and that come nearest to the missing weight."""
     for places in combinations(range(len(weights)), several):
         last = weights[places[-1]]
         for numbers in product(range(1, _MOST_OF_ONE), repeat=several - 1):
