@@ -156,18 +156,18 @@ def _currency(value: Any) -> Parsed[str]:
     return refused(ProblemKind.UNKNOWN_CURRENCY, str(value), "is not an ISO 4217 currency code")
 
 
-def _money(value: Any, *, beside: str | None) -> Parsed[tuple[int, str]]:
+def _money(value: Any, *, default_currency: str | None) -> Parsed[tuple[int, str]]:
     """Check money: `{amount, currency}`, or a whole number of minor units if the offer has a currency.
 
     The value is minor units and currency. Problems: unreadable, unknown_currency, out_of_range.
     """
     if isinstance(value, int) and not isinstance(value, bool):
-        if beside is None:
+        if default_currency is None:
             detail = f"is in minor units without a currency; send {_MONEY}"
             return refused(ProblemKind.UNKNOWN_CURRENCY, str(value), detail)
         if not 0 <= value <= _MOST_MINOR:
             return refused(ProblemKind.OUT_OF_RANGE, str(value), "is below zero or implausibly large")
-        return Parsed((value, beside)) if value else NOTHING
+        return Parsed((value, default_currency)) if value else NOTHING
     if not isinstance(value, Mapping) or (amount := _number(value.get("amount"))) is None:
         return unreadable(_member(value, "amount"), f"is not an amount of money; send {_MONEY}")
     found = _currency(value.get("currency", ""))
@@ -363,9 +363,9 @@ class _Reader:
 
     def _offer(self, given: Mapping[str, Any], path: str) -> dict[str, Any]:
         """Return an offer's facts, with prices in minor units of its one currency and None for removed facts."""
-        beside = self._take(f"{path}.currency", _currency(given.get("currency")))
+        currency_code = self._take(f"{path}.currency", _currency(given.get("currency")))
         schema: Schema = {
-            **dict.fromkeys(PRICES, partial(_money, beside=beside)),
+            **dict.fromkeys(PRICES, partial(_money, default_currency=currency_code)),
             "quantity": _from_0,
             "availability": _availability,
             "lead_time_days": _from_0,
@@ -391,8 +391,8 @@ class _Reader:
             self.report(path, ProblemKind.UNREADABLE, "Offers must be a list of objects.")
             return []
         if len(given) > OFFERS:
-            left = f"{len(given) - OFFERS:,} offers were left out; a variant has at most {OFFERS}."
-            self.report(path, ProblemKind.TOO_LONG, f"Too much for one product: {left}")
+            reason = f"{len(given) - OFFERS:,} offers were left out; a variant has at most {OFFERS}."
+            self.report(path, ProblemKind.TOO_LONG, f"Too much for one product: {reason}")
         out: dict[str, OfferStatement] = {}
         for field, item in self._objects(given[:OFFERS], path, "offer"):
             location = _line(item.get("location", "")).value or self.settings.warehouse or "default"

@@ -116,8 +116,8 @@ class _Adjustment(_Shares):
         changed = replace(options[0], field=name, score=self.score or options[0].score)
         head, rest = ((changed,) if name else ()), (options[1:] if self.becomes else options)
         scored = [replace(sense, score=self.scores.get(sense.field, sense.score)) for sense in rest]
-        left = head if self.alone else (*head, *(sense for sense in scored if sense.score > 0))
-        return tuple(sorted(left, key=lambda sense: -sense.score))
+        senses = head if self.alone else (*head, *(sense for sense in scored if sense.score > 0))
+        return tuple(sorted(senses, key=lambda sense: -sense.score))
 
 
 _ADJUSTMENTS = tuple(_Adjustment(**row) for row in _DATA["adjust"])
@@ -172,8 +172,10 @@ def by_evidence(options: tuple[Sense, ...], traits: Traits | None) -> tuple[Sens
         proven = traits["count"] >= _FEWEST_GTINS and traits["gtins"] > _GTINS
         return (Sense("gtin", _PROVEN, surmised=True),) if proven else ()
     lenient = MONEY if traits["count"] < _FEWEST_PRICES else frozenset((IGNORE,))
-    left = tuple(s for s in options if s.field in lenient or s.field == IGNORE or not contradicted(s.field, traits))
-    return left or (replace(options[0], score=1, field=CONTRADICTED),)
+    remaining = tuple(
+        s for s in options if s.field in lenient or s.field == IGNORE or not contradicted(s.field, traits)
+    )
+    return remaining or (replace(options[0], score=1, field=CONTRADICTED),)
 
 
 def confidence_of(header: str, sense: Sense, options: Sequence[Sense], traits: Traits | None) -> float:

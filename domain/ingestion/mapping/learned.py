@@ -67,11 +67,11 @@ def digest_of(headers: Sequence[str]) -> str:
 def bounded(known: Iterable[KnownMapping], most: int = KNOWN_COLUMNS) -> tuple[KnownMapping, ...]:
     """Return the first mappings that have at most `most` columns together."""
     kept = []
-    for one in known:
-        most -= len(one.headers)
+    for mapping in known:
+        most -= len(mapping.headers)
         if most < 0:
             break
-        kept.append(one)
+        kept.append(mapping)
     return tuple(kept)
 
 
@@ -94,15 +94,15 @@ class Knowledge:
     def _decisions(self) -> Mapping[str, list[tuple[bool, tuple[str, str], _Decision]]]:
         """Decisions on each header: whether the source's own people made them, the neighbouring headers, and the decision."""
         found = defaultdict(list)
-        for one in self.known:
-            words = _words(one.headers)
-            decided = {column.position: _decision(column) for column in one.columns if column.tier in _VOUCHED}
-            if one.own:
-                left_out = [u.position for u in one.unmapped if u.reason == UnmappedReason.IGNORED]
+        for mapping in self.known:
+            words = _words(mapping.headers)
+            decided = {column.position: _decision(column) for column in mapping.columns if column.tier in _VOUCHED}
+            if mapping.own:
+                left_out = [u.position for u in mapping.unmapped if u.reason == UnmappedReason.IGNORED]
                 decided |= dict.fromkeys(left_out, _Decision())
             for position, decision in decided.items():
                 if position < len(words) and words[position]:
-                    found[words[position]].append((one.own, _neighbours(words, position), decision))
+                    found[words[position]].append((mapping.own, _neighbours(words, position), decision))
         return found
 
     def laid_over(
@@ -137,12 +137,12 @@ class Knowledge:
         decided: dict[int, _Decision] = {}
         for position, word in enumerate(words):
             left, right = _neighbours(words, position)
-            known = self._decisions.get(word, ())
-            beside = [one for one in known if "" != one[1][0] == left or "" != one[1][1] == right]
+            decisions = self._decisions.get(word, ())
+            adjacent = [one for one in decisions if "" != one[1][0] == left or "" != one[1][1] == right]
             candidates = (
-                {decision for own, _, decision in beside if own}
-                or {decision for own, _, decision in known if own}
-                or {decision for _, _, decision in beside}
+                {decision for own, _, decision in adjacent if own}
+                or {decision for own, _, decision in decisions if own}
+                or {decision for _, _, decision in adjacent}
             )
             if len(candidates) == 1:
                 decided[position] = candidates.pop()
@@ -152,11 +152,11 @@ class Knowledge:
 def _agreed(same: Sequence[KnownMapping]) -> dict[int, _Decision]:
     """Return the decision on each column on which all who confirmed a header set agree."""
     decisions_by_position = defaultdict[int, set[_Decision]](set)
-    for one in same:
-        for column in one.columns:
+    for mapping in same:
+        for column in mapping.columns:
             decisions_by_position[column.position].add(_decision(column))
-        for left_out in one.unmapped:
-            decisions_by_position[left_out.position].add(_Decision())
+        for excluded in mapping.unmapped:
+            decisions_by_position[excluded.position].add(_Decision())
     return {position: decisions.pop() for position, decisions in decisions_by_position.items() if len(decisions) == 1}
 
 

@@ -119,8 +119,8 @@ def without_prefixes(headers: Sequence[str]) -> list[tuple[Sense, ...]]:
 
 def _behind_prefix(words: Sequence[str], count: int, width: int) -> tuple[Sense, ...]:
     first = words[0]
-    said = known(first) or is_filler(first) or first in NOT_DROPPED or not first.isalnum() or first.isdecimal()
-    found = () if said or count < _FEWEST_SHARED else senses(" ".join(words[1:]))
+    is_meaningful = known(first) or is_filler(first) or first in NOT_DROPPED or not first.isalnum() or first.isdecimal()
+    found = () if is_meaningful or count < _FEWEST_SHARED else senses(" ".join(words[1:]))
     if not found or not (count / width >= _MOST_OF_SHEET or found[0].field in _SHARED):
         return ()
     return tuple(

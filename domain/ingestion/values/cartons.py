@@ -206,7 +206,8 @@ class _Box:
             if token.kind == WORDS and scan.text[token.start].isdigit() and not parsed.faults:
                 # A count of things, valid in sizes of furniture, is an unrelated figure here.
                 self.tell(
-                    ProblemKind.UNREADABLE, f'contains "{scan.said(token, token)}", which does not describe a box'
+                    ProblemKind.UNREADABLE,
+                    f'contains "{scan.text_between(token, token)}", which does not describe a box',
                 )
         if parsed.value is None:
             return

@@ -210,7 +210,7 @@ class Scan:
     asides: list[str] = field(default_factory=list)
     unread: list[str] = field(default_factory=list)
 
-    def said(self, first: Token, last: Token) -> str:
+    def text_between(self, first: Token, last: Token) -> str:
         """Return the text from one token to another."""
         return self.text[first.start : last.end]
 
@@ -232,7 +232,7 @@ class Scan:
         if _COUNT_AHEAD.search(text, max(0, start - 12), start) and not self._follows(JOIN):
             return True
         if self._follows(WORDS):
-            before = self.said(self.tokens[-1], self.tokens[-1])
+            before = self.text_between(self.tokens[-1], self.tokens[-1])
             # `Depth 12 nch` has a misspelt unit; the letter in `w 2 drawers` is a word.
             if len(before) > 1 and label_of(before).role == "side":
                 return False
@@ -256,8 +256,8 @@ class Scan:
             at -= 1
         if at == words:
             return start
-        said = self.said(self.tokens[at], self.tokens[words - 1])
-        return self.tokens[at].start if colon or label_of(said).role == "other" else start
+        label_text = self.text_between(self.tokens[at], self.tokens[words - 1])
+        return self.tokens[at].start if colon or label_of(label_text).role == "other" else start
 
     def _number(self, start: int) -> int:
         """Read the number at `start` as a measure or a figure of another kind; return its end."""
@@ -316,10 +316,10 @@ class Scan:
         if before_digit and not (low in LETTERS or low == "x" or label_of(low).role == "side"):
             code = _ALNUM.match(text, end)
             whole = text[start : code.end()] if code else run
-            said_like_a_word = (len(run) > 3 and not run.isupper()) or (
+            is_like_word = (len(run) > 3 and not run.isupper()) or (
                 self._follows(MEASURE) and self.tokens[-1].end == start
             )
-            if said_like_a_word or _MEASURED_CODE.search(text[start : start + len(whole) + 1]):
+            if is_like_word or _MEASURED_CODE.search(text[start : start + len(whole) + 1]):
                 # `e12"` and `Depht2` are measures with misspelt words, not article codes.
                 self.unread.append(whole)
             if not re.search(r"(?i)\dx\d", whole):
@@ -460,7 +460,7 @@ class _Item:
     """One measure with the words beside it and their meaning."""
 
     measure: Measure
-    said: str
+    label_text: str
     label: Label
     joined: bool
     """Whether it continues the sequence of the previous measure."""
@@ -546,7 +546,7 @@ def _segments(scan: Scan, gap: list[Token]) -> list[_Segment]:
         elif found and gap[at - 1].kind == WORDS:
             found[-1].text = scan.text[found[-1].start : token.end]
         else:
-            found.append(_Segment(scan.said(token, token), token.start))
+            found.append(_Segment(scan.text_between(token, token), token.start))
     return found
 
 
@@ -643,24 +643,24 @@ def _name(out: _Gap, segments: list[_Segment], before: _Segment | None, *, label
             out.name, out.right, out.start = head, last[0], segments[-1].start
 
 
-def _end(item: _Item, left: str) -> None:
+def _end(item: _Item, text: str) -> None:
     """Apply the words after a measure: its axis, a unit after the axis, or the thing it belongs to."""
-    words = words_in(left)
+    words = words_in(text)
     if item.measure.unit is None and (unit := next(filter(None, map(unit_named, words)), None)):
         item.measure = item.measure._replace(unit=unit)
-    if item.label.role or not left:
+    if item.label.role or not text:
         return
-    label = label_of(left)
+    label = label_of(text)
     if label.role == "noun":
-        head = _FIRST.match(left)
+        head = _FIRST.match(text)
         first = label_of(head[0]) if head else NO_LABEL
         label = first if first.role == "side" else label
-    elif not label.role and name_role(left) in ("part", "inner", "pose"):
+    elif not label.role and name_role(text) in ("part", "inner", "pose"):
         label = _OTHER
     elif not label.role and words and words[0] in ("round", "rond", "rund", "redondo"):
         label = Label("side", "diameter")
     if label.role:
-        item.label, item.said = label, f"{item.said} {left}"
+        item.label, item.label_text = label, f"{item.label_text} {text}"
 
 
 @dataclass(slots=True)
@@ -693,8 +693,8 @@ def _order_in(scan: Scan, tokens: list[Token], last: bool) -> tuple[str, bool, b
         if token.kind == ORDER:
             ahead = not last and all(behind.kind in ("(", ")", *_COLONS) for behind in tokens[at + 1 :])
             words = [before for before in tokens[:at] if before.kind == WORDS]
-            general = not words or name_role(scan.said(words[0], words[-1])) == "whole"
-            return scan.said(token, token).strip(ORDER), ahead, general
+            general = not words or name_role(scan.text_between(words[0], words[-1])) == "whole"
+            return scan.text_between(token, token).strip(ORDER), ahead, general
     return "", False, False
 
 
@@ -704,11 +704,11 @@ def _clauses(scan: Scan) -> _Clauses:
     items: list[_Item] = []
     scoped: list[tuple[_Scope, _Item]] = []
     behind, begin = True, 0
-    for place_, token in [*((at, token) for at, token in enumerate(tokens) if token.measure), (len(tokens), None)]:
-        between, last = tokens[begin:place_], token is None
+    for index, token in [*((at, token) for at, token in enumerate(tokens) if token.measure), (len(tokens), None)]:
+        between, last = tokens[begin:index], token is None
         order, ahead, general = _order_in(scan, between, last)
         between = [one for one in between if one.kind != ORDER]
-        begin = place_ + 1
+        begin = index + 1
         gap = _gap_of(scan, between, items[-1] if items else None, last, behind)
         if gap.missing:
             found.missing = True
@@ -723,9 +723,9 @@ def _clauses(scan: Scan) -> _Clauses:
             found.missing = found.missing or dangling
             break
         bound = "" if gap.colon else bound_of(gap.name)
-        said = gap.right or gap.name
+        label_text = gap.right or gap.name
         gap.name = "" if bound else gap.name
-        item = _Item(token.measure, said, label_of(gap.right), gap.joined, len(items), not between, bound)
+        item = _Item(token.measure, label_text, label_of(gap.right), gap.joined, len(items), not between, bound)
         scope = found.enter(gap, not items, not _APART.isdisjoint(kinds))
         if order and (ahead or not items):
             # An order before any name applies to all scopes.
@@ -836,7 +836,7 @@ class _Reading:
         for item in items:
             upper = "" if item.measure.upper is None else f"-{item.measure.upper}"
             unit = item.measure.unit or self.unit or ""
-            self.extras.append(f"{item.said} {item.measure.value}{upper} {unit}".strip())
+            self.extras.append(f"{item.label_text} {item.measure.value}{upper} {unit}".strip())
 
     def _length(self, item: _Item, unit: str | None) -> Length | None:
         """Return one figure as a length, or None; report a missing unit and implausible values."""
@@ -986,7 +986,7 @@ class _Reading:
 
 
 def _is_one_end(item: _Item) -> bool:
-    words = set(words_in(item.said))
+    words = set(words_in(item.label_text))
     return bool(words & {"left", "right", "links", "rechts"}) and bool(words & {"width", "breite"}) and not words & SEAT
 
 

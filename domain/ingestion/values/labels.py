@@ -377,9 +377,9 @@ def place(
     if all(side is None for _, side in items):
         return _unlettered(items, text, kind, order, is_usual=is_usual)
     placed, doubled = _lettered(items, kind)
-    left = doubled + [length for length, side in items if side is None]
-    taken = ("width", "depth") if "diameter" in placed else ()
-    free = [side for side in _BOX if side not in placed and side not in taken]
+    unplaced = doubled + [length for length, side in items if side is None]
+    covered = ("width", "depth") if "diameter" in placed else ()
+    free = [side for side in _BOX if side not in placed and side not in covered]
     named = [at for at, (_, side) in enumerate(items) if side is not None]
     faults: list[Fault] = []
     if {"length", "width", "depth"} <= {side for _, side in items}:
@@ -388,15 +388,15 @@ def place(
         faults.append(conflict(text, "states one side twice"))
     if not doubled and len(items) == 3 and len(named) == 1 and list(placed) == [_BOX[named[0]]]:
         # `265 x 158 x H 84`: the other sides are in the order of the trade around the named side.
-        placed.update(zip(free, left, strict=True))
+        placed.update(zip(free, unplaced, strict=True))
         if named[0] != 2:
             faults.append(conflict(text, f"names only one side; read as {' x '.join(_BOX)}"))
-    elif len(free) == len(left) == 1:
-        placed[free[0]] = left[0]
+    elif len(free) == len(unplaced) == 1:
+        placed[free[0]] = unplaced[0]
     elif len(items) == 2 and named == [1] and set(placed) == {"height"}:
-        placed["width"] = left[0]
+        placed["width"] = unplaced[0]
         faults.append(conflict(text, "names only one side; read as width x height"))
-    elif left and not doubled:
+    elif unplaced and not doubled:
         faults.append(conflict(text, "has a length without a side"))
     sides: Any = placed
     return Parsed(sides, tuple(faults))

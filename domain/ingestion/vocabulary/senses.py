@@ -619,8 +619,8 @@ def _features(text: str) -> Iterator[str]:
         edged = f"^{word}$"
         yield from (edged[at : at + size] for size in _GRAM_SIZES for at in range(len(edged) - size + 1))
         yield f"w={word}"
-    for one in words_in(text):
-        yield from (f"c={concept}" for concept in sorted(one.concepts) or ("",))
+    for part in words_in(text):
+        yield from (f"c={concept}" for concept in sorted(part.concepts) or ("",))
     if words:
         yield f"last={words[-1]}"
 
