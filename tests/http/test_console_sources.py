@@ -66,7 +66,7 @@ async def test_a_file_is_looked_into_and_then_connected(desk: Desk) -> None:
     form = await owner.get("/console/sources/new/file")
     assert (await send_file(owner, form, "/console/sources/new/file", b"")).status == 422
     looked = await owner.follow(await send_file(owner, form, "/console/sources/new/file", FEED, "../oak-2026.csv"))
-    assert "Oak 2026" in looked.text and "Oak chair" in looked.text and "no length" in unescape(looked.text)
+    assert "Oak 2026" in looked.text and "Oak chair" in looked.text and "not a length" in unescape(looked.text)
     assert (await desk.shop.client.get("/v1/sources")).json()["data"] == [], "nothing is kept yet"
     draft = looked.field("draft")
     priced = await owner.get(

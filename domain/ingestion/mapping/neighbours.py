@@ -110,10 +110,10 @@ def without_prefixes(headers: Sequence[str]) -> list[tuple[Sense, ...]]:
     Such a prefix is the name of a vendor or a platform and does not describe the column.
     """
     words = [(heading(header).readings or ("",))[0].split() for header in headers]
-    firsts = Counter(one[0] for one in words if len(one) > 1)
+    firsts = Counter(texts[0] for texts in words if len(texts) > 1)
     return [
-        senses(header) or _behind_prefix(one, firsts[one[0]], len(headers)) if one else senses(header)
-        for header, one in zip(headers, words, strict=True)
+        senses(header) or _behind_prefix(texts, firsts[texts[0]], len(headers)) if texts else senses(header)
+        for header, texts in zip(headers, words, strict=True)
     ]
 
 

@@ -4,7 +4,7 @@
     calendar := year month day | day month year | month day year | serial of a spreadsheet
     month    := number | name or abbreviation in English, German, French, Spanish, Dutch, Italian
     span     := [words] number [("-" | "to" | "/" …) number] unit          the longer one
-    unit     := [working] (hours | days | weeks)                           24 hours are a day, a part of one counts whole
+    unit     := [working] (hours | days | weeks)                           24 hours are a day, a part of a day counts as a day
 
 Ambiguous order of day and month, a missing or ambiguous year, calendar weeks and quarters, and months as a unit are
 reported, never guessed.
