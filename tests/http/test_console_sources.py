@@ -219,7 +219,9 @@ async def test_what_is_wrong_is_told_in_words_and_nothing_of_a_feed_is_markup(de
     await desk.shop.change(
         source["id"], status="blocked", status_reason=StatusReason("fetch_refused", f"403 {HOSTILE}")
     )
-    problems = (Problem("price", "unreadable", f"{HOSTILE} is not a price.", line=3, column="Price", external_id=HOSTILE),)
+    problems = (
+        Problem("price", "unreadable", f"{HOSTILE} is not a price.", line=3, column="Price", external_id=HOSTILE),
+    )
     run = builders.run(
         source["id"], status="failed", problems=problems, stats={"problems": 1}, created_at=desk.shop.world.clock.now(),
         snapshot="snapshots/x",
