@@ -1,1 +1,1 @@
-"""From a source's rows to statements about products: mapping, normalising, reporting what could not be read."""
+"""Ingestion: mapping and normalisation of a source's rows to statements about products, with reports of problems."""

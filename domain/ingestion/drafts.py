@@ -1,4 +1,4 @@
-"""What is known so far of one product while its rows are read, and what of it is too much to keep."""
+"""Drafts of products while their rows are read, and records of the values that exceed their limits."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -16,9 +16,9 @@ from domain.ingestion.values.text import Fault
 from domain.kernel.bounds import AXES, ITEM_CHARS, ITEMS, OFFERS, VARIANTS
 from domain.kernel.problems import Problem, ProblemKind
 
-_TOLD = -1
+_REPORTED = -1
 NO_PLACE = ""
-"""The location of offer facts whose column and row name none."""
+"""Location of offer facts whose column and row state none."""
 _MOST = {
     "variants": f"a product has at most {VARIANTS:,}",
     "axes": f"a variant has at most {AXES}",
@@ -29,9 +29,9 @@ _LIST = f"at most {ITEMS} are kept, of {ITEM_CHARS:,} characters each and some K
 
 
 class LeftOut:
-    """What of one product is too much (domain/kernel/bounds.py): how many entries of each field, and where the first stands.
+    """Record of the entries of one product beyond its limits (domain/kernel/bounds.py).
 
-    Variants' fields are counted together; each field is told once.
+    It has the number of entries of each field and the place of the first. Fields of all variants are counted together.
     """
 
     __slots__ = ("_fields", "_keys")
@@ -43,19 +43,22 @@ class LeftOut:
     def add(
         self, name: str, count: int, line: int | None = None, column: str | None = None, key: str | None = None
     ) -> None:
-        """So many more; the place counts for the first. What has a key is counted once, however many rows it has."""
+        """Count `count` more entries of a field; the place of its first entry is kept.
+
+        With a key, entries are counted once for each field and key.
+        """
         if key is None or (name, key) not in self._keys:
             self._keys.add((name, key or ""))
             before, at, header = self._fields.get(name, (0, line, column))
             self._fields[name] = (before + count, at, header)
 
     def add_all(self, excess: Iterable[Excess], prefix: str, line: int | None) -> None:
-        """What was trimmed off one record, under its fields' paths."""
-        for one in excess:
-            self.add(f"{prefix}{one.field}", one.count, line)
+        """Count the entries that were trimmed off one record, with `prefix` before the names of their fields."""
+        for entry in excess:
+            self.add(f"{prefix}{entry.field}", entry.count, line)
 
     def problems(self, sheet: str | None = None) -> list[Problem]:
-        """One for each field."""
+        """Return one problem for each field."""
         found = []
         for name, (count, line, column) in self._fields.items():
             noun = name.rpartition(".")[2].replace("_", " ")
@@ -67,9 +70,9 @@ class LeftOut:
 
 @dataclass(slots=True)
 class ProductDraft:
-    """A product: its key, all rows of one table that have it, and the facts from those read so far.
+    """Draft of a product: its key, its rows in one table and the facts from the rows read so far.
 
-    Texts keep what was stated first; lists grow, each item once. The key of a `family` is none of a column's.
+    Texts keep the first value; lists grow, each item once. If `is_family`, the key is that of a family, not a column's.
     """
 
     key: str = ""
@@ -97,25 +100,25 @@ class ProductDraft:
     left_out: LeftOut = field(default_factory=LeftOut)
 
     def tell(self, name: str, kind: ProblemKind, detail: str, line: int, column: str | None = None) -> None:
-        """Note a problem of the product's rows."""
+        """Add a problem of the product's rows."""
         self.problems.append(Problem(name, kind, detail, line, column, self.sheet))
 
     def differs(self, name: str, line: int, column: str | None) -> None:
-        """Rows of the product say different things under a field that has room for one; told once for each field.
+        """Report once for each field that rows of the product state different values for it.
 
-        A second column of the row that gave the value stands in for the first and is no difference.
+        A second column of the row that stated the value is a fallback and not reported.
         """
-        if self.given_by.get(name, 0) not in (line, _TOLD):
-            self.given_by[name] = _TOLD
-            detail = f"Rows of one item differ in {name.replace('_', ' ')}; what the first says is kept."
+        if self.given_by.get(name, 0) not in (line, _REPORTED):
+            self.given_by[name] = _REPORTED
+            detail = f"Rows of one item differ in {name.replace('_', ' ')}; the first value is kept."
             self.tell(name, ProblemKind.CONFLICT, detail, line, column)
 
     def category_path(self) -> tuple[str, ...]:
-        """The vendor's own path: of a path column, else of the columns for each level, else Google's."""
+        """Return the vendor's category path: that of a path column, else of columns for levels, else Google's."""
         return self.categories()[0]
 
     def categories(self) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
-        """The vendor's own path, and further paths that stand beside it: a second shelf, a platform's category."""
+        """Return the vendor's category path and further paths, such as a second category or that of a platform."""
         stated = [self.levels[place] for place in sorted(self.levels)]
         others = bool(self.path or self.google_category)
         if not stated and not (self.path and self.google_category):
@@ -124,7 +127,7 @@ class ProductDraft:
             return tuple(dict.fromkeys(chain.from_iterable(stated))), []
         further: list[tuple[str, ...]] = []
         if len(stated) > 1 and any(len(levels) > 1 for levels in stated):
-            # Columns that hold whole paths are shelves side by side, not levels of one.
+            # Columns with whole paths are alternative categories, not levels of one path.
             path, further = stated[0], [*stated[1:], self.path]
         elif stated:
             levels = dict.fromkeys(chain.from_iterable(stated))
@@ -145,7 +148,7 @@ class ProductDraft:
 
 @dataclass(slots=True)
 class RowDraft:
-    """One row's facts about its variant and its offers."""
+    """Draft of one row: facts about its variant and its offers."""
 
     product: ProductDraft
     line: int
@@ -177,16 +180,16 @@ class RowDraft:
     weight_unit: str | None = None
 
     def report(self, name: str, column: str | None, faults: tuple[Fault, ...]) -> None:
-        """Keep what was wrong with a value, with the place it stands in."""
+        """Add the faults of a value as problems, with its line and column."""
         for fault in faults:
             self.product.tell(name, fault.problem, fault.detail, self.line, column)
 
     def conflict(self, name: str, detail: str) -> None:
-        """Note that what the row states of a field contradicts something else."""
+        """Report that the row's value of a field contradicts another value."""
         self.product.tell(name, ProblemKind.CONFLICT, detail, self.line)
 
     def kind(self) -> str:
-        """Return the kind (`labels.kind_of`) of the product a row belongs to, by its category and title."""
+        """Return the kind of the product (`labels.kind_of`), determined once from its category and title."""
         product = self.product
         if product.kind is None:
             product.kind = kind_of(" > ".join(product.category_path()), product.data.get("title", ""))

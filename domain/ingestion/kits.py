@@ -1,4 +1,4 @@
-"""What a set's row leaves open and its parts' rows tell: how many of each part, their weights, and the boxes."""
+"""Completion of sets from the rows of their parts: quantities, weights, sizes and cartons."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,14 +14,14 @@ from domain.kernel.problems import ProblemKind
 
 _MOST_OF_ONE = 8
 _ROUNDING = 60
-"""Hundredths of a pound that a set's weight may be off its parts' for rounding alone."""
+"""Difference between a set's weight and that of its parts that rounding explains, in hundredths of a pound."""
 _MOST_SOUGHT = 16
-"""Sets of more parts than this are not searched for quantities; they would be ambiguous anyhow."""
+"""Maximum number of parts for which quantities are searched; with more, the result would be ambiguous."""
 
 
 @dataclass(frozen=True, slots=True)
 class PartFacts:
-    """What a row says of an item that a set names: `volume` in whatever unit the file uses for all its rows."""
+    """Facts about a part from its own row; `volume` is in the unit that the file uses for all rows."""
 
     title: str | None = None
     weight: Weight | None = None
@@ -33,11 +33,11 @@ class PartFacts:
 def complete(
     data: VariantData, title: str, volume: Decimal | None, parts: Mapping[str, PartFacts]
 ) -> tuple[Fault, ...]:
-    """Add to a set's components what the rows of its parts say, in place; answers what contradicts.
+    """Complete a set's components with the facts of its parts' rows, in place; return the contradictions.
 
-    A quantity that no list states is 1 as long as nothing speaks against it. When the parts' weights do, the quantities
-    that fit the set's weight are taken if its volume or the pieces its title counts fit them as well, and they alone;
-    else none is stated.
+    A quantity that no list states is 1 unless the weights contradict it. Then the quantities are searched that fit the set's
+    weight and its volume or the number of pieces in its title. If exactly one combination fits, it is used; otherwise the
+    quantities are left out.
     """
     listed = data["components"]
     coded = [component for component in listed if component.get("sku") in parts]
@@ -56,23 +56,23 @@ def complete(
 
 
 def parts_of(components: Sequence[Component]) -> list[str]:
-    """The codes of a set's parts."""
+    """Return the codes of a set's parts."""
     return [component["sku"] for component in components if "sku" in component]
 
 
 def _too_few(listed: Sequence[Component], parts: Mapping[str, PartFacts], title: str) -> tuple[Fault, ...]:
-    """The fault that a title counts more pieces than parts named once can be, where their rows are not at hand."""
+    """Return the fault of a title that states more pieces than the parts hold when each is taken once."""
     pieces, codes = pieces_named(title), parts_of(listed)
     if pieces is None or not codes or any(component.get("quantity", 1) > 1 for component in listed):
         return ()
     if sum(_pack(code, parts.get(code)) for code in codes) >= pieces:
         return ()
-    detail = f"{quoted(title)} counts {pieces} pieces, more than its parts once each; how many of each is left out."
+    detail = f"{quoted(title)} counts {pieces} pieces, more than its parts hold once each; the quantities are left out."
     return (Fault(ProblemKind.CONFLICT, detail),)
 
 
 def _pack(code: str, facts: PartFacts | None) -> int:
-    """How many pieces a part is by its row's title, else by its code."""
+    """Return how many pieces a part contains, by its row's title, else by its code, else 1."""
     return (facts and pieces_per_carton(facts.title or "")) or pieces_per_carton(code) or 1
 
 
@@ -85,7 +85,7 @@ def _with(component: Component, quantity: Mapping[str, int | None]) -> Component
 
 
 def _described(component: Component, parts: Mapping[str, PartFacts]) -> Component:
-    """A component with its own row's title, weight and size, which say more of it than the set's row."""
+    """Return a component with title, weight and size of its own row, which take precedence over the set's row."""
     facts = parts.get(component.get("sku", ""))
     if facts is None:
         return component
@@ -95,7 +95,7 @@ def _described(component: Component, parts: Mapping[str, PartFacts]) -> Componen
 
 
 def _boxes(facts: Sequence[PartFacts], counts: Sequence[int]) -> list[Carton]:
-    """A set's boxes are those of its parts, each as often as the part."""
+    """Return the cartons of all parts, each multiplied by the quantity of its part."""
     return [
         {**carton, "count": carton.get("count", 1) * count}
         for fact, count in zip(facts, counts, strict=True)
@@ -106,7 +106,7 @@ def _boxes(facts: Sequence[PartFacts], counts: Sequence[int]) -> list[Carton]:
 def _counted(
     coded: Sequence[Component], facts: Sequence[PartFacts], whole: Weight | None, volume: Decimal | None, title: str
 ) -> tuple[list[int | None], tuple[Fault, ...]]:
-    """How many of each part, None where that cannot be told, and what contradicts."""
+    """Return the quantity of each part, None where it is unknown, and the contradictions."""
     stated: list[int | None] = [component.get("quantity") for component in coded]
     sums = _Sums.of(facts, whole, volume)
     given = [count or 1 for count in stated]
@@ -116,23 +116,23 @@ def _counted(
     if sums.weighs(given):
         return stated, ()
     pieces = pieces_named(title)
-    detail = f"The parts of {quoted(title)} do not add up to its weight"
+    detail = f"The weights of the parts of {quoted(title)} do not add up to its weight"
     if max(given) > 1:
-        return stated, (Fault(ProblemKind.CONFLICT, f"{detail}; the quantities stated are kept."),)
+        return stated, (Fault(ProblemKind.CONFLICT, f"{detail}; the stated quantities are kept."),)
     packs = [_pack(component["sku"], fact) for component, fact in zip(coded, facts, strict=True)]
     fitting = _fitting(sums, pieces, packs) if len(coded) <= _MOST_SOUGHT else []
     if len(fitting) == 1:
         return list(fitting[0]), ()
     if sums.fills(given):
-        return stated, (Fault(ProblemKind.CONFLICT, f"{detail}, only to its volume; one of each is kept."),)
+        return stated, (Fault(ProblemKind.CONFLICT, f"{detail}, but their volumes do; one of each is kept."),)
     return [None] * len(coded), (
-        Fault(ProblemKind.CONFLICT, f"{detail} when each is taken once; how many of each there are is left out."),
+        Fault(ProblemKind.CONFLICT, f"{detail} with one of each; the quantities are left out."),
     )
 
 
 @dataclass(frozen=True, slots=True)
 class _Sums:
-    """Weights (hundredths of a pound) and volumes of the parts, and those of the set."""
+    """Weights (in hundredths of a pound) and volumes of the parts and of the set."""
 
     weights: tuple[int, ...]
     weight: int
@@ -150,12 +150,12 @@ class _Sums:
         return _Sums(weights, whole["hundredths_lb"], volumes if known else None, volume if known else None)
 
     def weighs(self, counts: Sequence[int], *, exactly: bool = False) -> bool:
-        """Whether so many of each weigh what the set weighs, but for rounding; else but for two in a hundred."""
+        """Return whether the parts in these quantities have the set's weight, within 1/50 or `exactly` within 1/300."""
         off = abs(sum(w * count for w, count in zip(self.weights, counts, strict=True)) - self.weight)
         return off <= _ROUNDING or off * (300 if exactly else 50) <= self.weight
 
     def fills(self, counts: Sequence[int]) -> bool:
-        """Whether so many of each take the set's volume; figures have one decimal, rounded for each part."""
+        """Return whether the parts in these quantities have the set's volume; figures are rounded to one decimal for each part."""
         if self.volumes is None or self.volume is None:
             return False
         off = abs(sum((v * count for v, count in zip(self.volumes, counts, strict=True)), Decimal(0)) - self.volume)
@@ -163,7 +163,7 @@ class _Sums:
 
 
 def _fitting(sums: _Sums, pieces: int | None, packs: Sequence[int]) -> list[tuple[int, ...]]:
-    """The quantities that fit the weight, and the volume or the pieces counted, and none of these not."""
+    """Return the quantities that fit the weight and, where known, the volume and the number of pieces, at least one of them."""
     for several in (1, 2):
         found = [
             counts
@@ -182,14 +182,17 @@ def _borne_out(sums: _Sums, counts: tuple[int, ...], pieces: int | None, packs: 
 
 
 def _counts_up(counts: Sequence[int], pieces: int, packs: Sequence[int]) -> bool:
-    """Whether so many of each can be so many pieces: what is there once may be a piece's box, and makes one piece at least."""
+    """Return whether the quantities can make `pieces` pieces.
+
+    Parts that occur once can be cartons of one piece; together they make at least one piece.
+    """
     several = sum(count * pack for count, pack in zip(counts, packs, strict=True) if count > 1)
     once = [pack for count, pack in zip(counts, packs, strict=True) if count == 1]
     return (1 if once else 0) <= pieces - several <= sum(once)
 
 
 def _several(weights: Sequence[int], missing: int, several: int) -> Iterator[tuple[int, ...]]:
-    """The quantities in which one or two parts are there more than once and come nearest to the weight that is missing."""
+    """Yield quantities in which `several` parts occur more than once and that come nearest to the missing weight."""
     for places in combinations(range(len(weights)), several):
         last = weights[places[-1]]
         for numbers in product(range(1, _MOST_OF_ONE), repeat=several - 1):

@@ -1,4 +1,4 @@
-"""Pushed records laid over what their source last stated: what they leave out stays, null removes (docs/push.md)."""
+"""Merging of pushed records into the previous statement: absent members stay, null removes (docs/push.md)."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -12,32 +12,34 @@ from domain.ingestion.drafts import LeftOut
 from domain.ingestion.values.stock import availability_of
 from domain.kernel.problems import Problem, ProblemKind
 
-_WORDS = frozenset((Availability.PREORDER, Availability.BACKORDER, Availability.DISCONTINUED))
-"""Availabilities that no quantity decides, so that a quantity alone leaves them as they are."""
+_NOT_FROM_QUANTITY = frozenset((Availability.PREORDER, Availability.BACKORDER, Availability.DISCONTINUED))
+"""Availabilities that a quantity alone does not change."""
 
 
 @dataclass(slots=True)
 class _Merged:
-    """A variant as it comes to be: `held` are its offers as stored, `offers` those that a record named."""
+    """Variant while records are merged: `held` are its stored offers, `offers` those that a record states."""
 
     data: dict[str, Any]
     held: Mapping[str, Mapping[str, Any]]
     offers: dict[str, dict[str, Any]] = field(default_factory=dict)
     restated: bool = False
 
-    def emptied(self) -> None:
-        """Null for the offers: there are none but those that are named from now on."""
+    def clear_offers(self) -> None:
+        """Remove all offers stated so far."""
         self.held, self.offers, self.restated = {}, {}, True
 
 
 @dataclass(slots=True)
 class RecordMerger:
-    """Merges the records of one product, in their order, into what the source states of it from then on.
+    """Merges the records of one product, in their order, into one statement.
 
-    `product` is the product as stored, `variant_of` finds what the source has stored under a variant's key, of this product
-    or of one that the variant is moved from. `whole`: the records state everything (a complete batch), so nothing stays but
-    what offers that are named alone leave out. `resumed`: complete runs had missed the product, so that its being
-    discontinued is no word of the source.
+    Attributes:
+        product: The stored product, or None.
+        variant_of: Returns the source's stored variant of a key, of this product or of the one it moves from.
+        whole: Whether the records are complete, so that only facts of records with offers alone are kept.
+        resumed: Whether complete runs missed the product, so that its stored status is not the source's own statement.
+
     """
 
     product: Product | None
@@ -49,44 +51,44 @@ class RecordMerger:
     _restated: bool = False
 
     def merged(self, records: Sequence[ProductStatement]) -> ProductStatement | None:
-        """The statement to bring the catalogue to; None when the records name offers of a product that nobody knows."""
+        """Return the merged statement; None if the records state only offers of an unknown product."""
         base = self.product if not self.whole or all(record.alone for record in records) else None
         stating = (
             {one.key for record in records if not record.alone for one in record.variants} if self.whole else set()
         )
-        data, said, made = _stated_before(base) if base else {}, None, self.product is not None
+        data, is_discontinued, exists = _previous_data(base) if base else {}, None, self.product is not None
         for record in records:
-            if record.alone and not made:
-                self._unknown("product.external_id", f"The source has no product {record.key}", record.key)
+            if record.alone and not exists:
+                self._report_unknown("product.external_id", f"The source has no product {record.key}", record.key)
                 continue
-            made = True
+            exists = True
             data = differences.merge_data(data, record.data)
-            said = said if record.discontinued is None else record.discontinued
+            is_discontinued = is_discontinued if record.discontinued is None else record.discontinued
             if record.restated:
-                self._empty()
+                self._clear_all_offers()
             for stated in record.variants:
                 self._variant(record, stated, stating)
-        return self._statement(records[0].key, data, self._discontinued(base, said)) if made else None
+        return self._statement(records[0].key, data, self._discontinued(base, is_discontinued)) if exists else None
 
     def _variant(self, record: ProductStatement, stated: VariantStatement, stating: set[str]) -> None:
         known, key = self.variant_of(stated.key), stated.key
         if known is not None and (self.product is None or known.product != self.product.id) and record.alone:
             known = None
         if record.alone and known is None and key not in self._variants:
-            self._unknown("variants.external_id", f"The product has no variant {key}", record.key)
+            self._report_unknown("variants.external_id", f"The product has no variant {key}", record.key)
             return
         if known is not None and not self.whole:
             key = known.key
         if (merged := self._variants.get(key)) is None:
-            merged = self._variants[key] = self._begun(None if key in stating else known)
+            merged = self._variants[key] = self._start(None if key in stating else known)
         merged.data = differences.merge_data(merged.data, stated.data)
         if stated.restated:
-            merged.emptied()
+            merged.clear_offers()
         for offer in stated.offers:
             self._offer(merged, offer, record.key)
 
-    def _begun(self, known: Variant | None) -> _Merged:
-        """A variant before the first record; of an offer that was withdrawn no stock is stated any more."""
+    def _start(self, known: Variant | None) -> _Merged:
+        """Return a variant before the first record; withdrawn offers lose their stock figures."""
         if known is None:
             return _Merged({}, {})
         held = {
@@ -97,11 +99,11 @@ class RecordMerger:
         }
         return _Merged(dict(known.data), {} if self._restated else held, restated=self._restated)
 
-    def _empty(self) -> None:
-        """Null for the variants: no offer is stated but those that are named from now on."""
+    def _clear_all_offers(self) -> None:
+        """Remove the offers of all variants stated so far."""
         self._restated = True
         for merged in self._variants.values():
-            merged.emptied()
+            merged.clear_offers()
 
     def _offer(self, merged: _Merged, stated: OfferStatement, key: str) -> None:
         place = stated.location
@@ -113,20 +115,20 @@ class RecordMerger:
         if data or held is not None:
             merged.offers[place] = data
 
-    def _unknown(self, field: str, what: str, key: str) -> None:
-        detail = f"{what}; what names nothing but offers makes none, so it was left out."
+    def _report_unknown(self, field: str, what: str, key: str) -> None:
+        detail = f"{what}; a record with offers alone cannot create it, so it was left out."
         self.problems.append(Problem(field, ProblemKind.MISSING, detail, external_id=key))
 
-    def _discontinued(self, base: Product | None, said: bool | None) -> bool:
-        """By the source's own word, said now or before, or because every variant is."""
-        if said is True:
+    def _discontinued(self, base: Product | None, stated: bool | None) -> bool:
+        """Return whether the product is discontinued: as stated now or before, or because all variants are."""
+        if stated is True:
             return True
         held = {one.key: one for one in base.variants} if base else {}
         ends = {key: one.data.get("discontinued") is True for key, one in held.items()}
         before = base is not None and base.status == ProductStatus.DISCONTINUED and not self.resumed
-        before = before and not _every(ends.values())
+        before = before and not _all_of(ends.values())
         now = ends | {key: one.data.get("discontinued") is True for key, one in self._variants.items()}
-        return _every(now.values()) or (said is None and before)
+        return _all_of(now.values()) or (stated is None and before)
 
     def _statement(self, key: str, data: dict[str, Any], discontinued: bool) -> ProductStatement:
         left_out = LeftOut()
@@ -140,25 +142,25 @@ class RecordMerger:
         return ProductStatement(key, data, variants, discontinued, self._restated)  # type: ignore[arg-type]
 
 
-def _stated_before(product: Product) -> dict[str, Any]:
-    """What the source stated of a product: its own category, not the one that a rule files it under."""
+def _previous_data(product: Product) -> dict[str, Any]:
+    """Return what the source stated of a product, with its own category instead of that of a category rule."""
     data: dict[str, Any] = dict(product.data)
     data.pop("category", None)
     return data if product.stated_category is None else {**data, "category": product.stated_category}
 
 
-def _every(ends: Iterable[bool]) -> bool:
+def _all_of(ends: Iterable[bool]) -> bool:
     found = list(ends)
     return bool(found) and all(found)
 
 
 def merge_pushed_offer(held: Mapping[str, Any], stated: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
-    """Merge a record into an offer's facts, and name the prices that left because they were in another currency.
+    """Merge a record into an offer's facts; return them and the names of prices dropped for another currency.
 
-    A quantity without a word for it decides what can be had, unless the offer is on order, to come or discontinued.
+    A quantity without an availability determines the availability, unless that is preorder, backorder or discontinued.
     """
     data, dropped = differences.merge_offer(held, stated)
-    if "quantity" in stated and "availability" not in stated and data.get("availability") not in _WORDS:
+    if "quantity" in stated and "availability" not in stated and data.get("availability") not in _NOT_FROM_QUANTITY:
         data.pop("availability", None)
     if "quantity" in data and "availability" not in data:
         data["availability"] = availability_of(data["quantity"])

@@ -1,7 +1,7 @@
-"""What goes into and comes out of normalising.
+"""Tables, settings and mappings: the input of normalisation.
 
-A feed is read as tables: headers, and rows of cells with their line. A mapping says what each column means. Normalising the
-rows that share a product key gives one `ProductStatement` and the problems found on the way.
+A feed is read as tables of headers and rows of cells. A mapping assigns a field to each column. The rows that share a
+product key are normalised to one `ProductStatement` and a list of problems.
 """
 
 from collections.abc import Iterator, Mapping
@@ -13,11 +13,11 @@ from domain.kernel.enums import StoredEnum
 
 Cell: TypeAlias = "str | int | Decimal | bool | list[Any] | dict[str, Any] | None"
 Row: TypeAlias = "tuple[int, list[Cell]]"
-"""The line (from 1, as a person counts them in the file) and the cells, one for each header, as the feed gave them."""
+"""Line number (from 1, as shown to people) and unprocessed cells, one for each header."""
 
 
 class MappingTier(StoredEnum):
-    """What a column's meaning rests on."""
+    """Origin of a column's field."""
 
     BUILT_IN = "built_in"
     LEARNED = "learned"
@@ -27,7 +27,7 @@ class MappingTier(StoredEnum):
 
 
 class UnmappedReason(StoredEnum):
-    """Why a column has no field."""
+    """Reason why a column has no field."""
 
     UNKNOWN = "unknown"
     EMPTY = "empty"
@@ -37,9 +37,9 @@ class UnmappedReason(StoredEnum):
 
 @dataclass(frozen=True, slots=True)
 class FeedTable:
-    """One sheet, page set or file. `rows` can be walked once; `sheet` is None where a format has no sheets.
+    """One sheet, page set or file. `rows` can be iterated once; `sheet` is None in formats without sheets.
 
-    `given` is set when the connector itself knows what the columns mean: the field of each header (or None for none).
+    `given` is set if the connector defines the columns: the field of each header, or None for no field.
     """
 
     sheet: str | None
@@ -50,11 +50,16 @@ class FeedTable:
 
 @dataclass(frozen=True, slots=True)
 class FeedSettings:
-    """What the source's settings say about reading its values.
+    """Settings of a source for reading its values.
 
-    `currency` lower-case ISO 4217 or None; `decimal` dot, comma or auto; `warehouse` the location of offers that name
-    none; `price_code` which price column to take when several are there; `stream` catalogue or stock; `media_base_url`
-    where the files lie that are given by their names alone.
+    Attributes:
+        currency: The default currency, lower-case ISO 4217, or None.
+        decimal: The decimal mark: dot, comma or auto.
+        warehouse: The location of offers without a stated location.
+        price_code: The name of the price column to read if there are several.
+        stream: The stream: catalogue or stock.
+        media_base_url: The base address of files given by name.
+
     """
 
     currency: str | None = None
@@ -67,9 +72,9 @@ class FeedSettings:
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """What one column means. `settings` may hold unit, location, index, axis and the like; `prefix` marks a numbered family.
+    """Field of one column. `settings` may contain unit, location, index, axis and others; `prefix` marks a numbered family.
 
-    `confidence`, from 0 to 1, is how often columns that were read on the like evidence turn out to mean it.
+    `confidence`, from 0 to 1, estimates the probability that the field is correct.
     """
 
     position: int
@@ -82,18 +87,18 @@ class Column:
 
     @property
     def is_alternative(self) -> bool:
-        """Whether the column is told and not read: another price level, somebody else's number of the item."""
+        """Whether the column is listed but not read, such as another price level or another party's item number."""
         return "alternative" in self.settings
 
     def setting(self, name: str) -> str | None:
-        """A setting as text, or None where it is absent or blank."""
+        """Return a setting as text, or None if it is absent or blank."""
         value = self.settings.get(name)
         return str(value) if value not in (None, "") else None
 
 
 @dataclass(frozen=True, slots=True)
 class Unmapped:
-    """A column without a field."""
+    """Column without a field."""
 
     position: int
     column: str
@@ -102,7 +107,7 @@ class Unmapped:
 
 @dataclass(frozen=True, slots=True)
 class HeaderMapping:
-    """What the columns of one header set mean; `missing` names what a run cannot do without (a key, say)."""
+    """Mapping of one header set; `missing` lists required facts without a column: "key" or "stock"."""
 
     headers: tuple[str, ...]
     columns: tuple[Column, ...]

@@ -1,4 +1,4 @@
-"""From the rows of one product to its statement: the heart of a run."""
+"""Normalisation of the rows of one product to a statement."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -32,11 +32,11 @@ _OWN = ("sku", "gtin", "mpn", "title")
 def normalise(
     key: str, rows: Sequence[Row], plan: ReadPlan, sheet: str | None = None, *, is_family: bool = False
 ) -> tuple[ProductStatement, list[Problem]]:
-    """The statement that the rows of one key make about their product, and what could not be read.
+    """Return the statement that the rows of one key make about their product, and the problems found.
 
-    Rows with the same variant key are one variant: later rows fill what is absent, and a price that differs is reported as
-    conflict while the first is kept. What is too much for one product (domain/kernel/bounds.py) is left out and told once a
-    field. Nested values are shared between statements: treat them as read-only.
+    Rows with the same variant key form one variant: later rows fill absent values, and different prices are a conflict in
+    which the first is kept. Values beyond the limits of a product (domain/kernel/bounds.py) are left out, with one problem
+    for each field. Nested values are shared between statements: treat them as read-only.
     """
     product = ProductDraft(key, rows, sheet, is_family, plan.grouped or is_family)
     first: RowDraft | None = None
@@ -80,14 +80,14 @@ def normalise(
 
 
 def _complete_variants(product: ProductDraft) -> None:
-    """Complete variants from what the whole product says, and see that they can be told from each other."""
+    """Complete variants with facts of the whole product, and report variants that nothing distinguishes."""
     name_options(product)
     describe(product)
     settle_family(product)
     alike = tell_apart(product) if product.grouped else ()
     if alike:
         keys = ", ".join(variant.key for variant in alike[:3])
-        detail = f"Nothing but the code tells {len(alike)} variants from others of the product ({quoted(keys)})."
+        detail = f"{len(alike)} variants differ from others of the product only by their code ({quoted(keys)})."
         product.tell("axes", ProblemKind.MISSING, detail, product.rows[0][0])
 
 
@@ -97,14 +97,14 @@ def _options_of(row: RowDraft) -> str:
 
 
 def _variant_key(plan: ReadPlan, cells: list[Any], row: RowDraft) -> str | None:
-    """The key of the variant that a row is about; None for a row that only adds to its product (a further picture)."""
+    """Return the key of a row's variant; None if the row only adds to its product, such as a further picture."""
     key = row.product.key
     if not plan.grouped:
         return plan.variant_key(cells) or key
     own = plan.variant_key(cells) if row.variant or row.option_values or row.offers else None
     options = _options_of(row)
     if own is not None and (row.variant or own != key):
-        return _unclaimed(own, options, row)
+        return _unique_key(own, options, row)
     if options:
         return f"{key} / {options}"
     if row.option_values or row.offers or any(name in row.variant for name in _OWN):
@@ -112,8 +112,8 @@ def _variant_key(plan: ReadPlan, cells: list[Any], row: RowDraft) -> str | None:
     return None
 
 
-def _unclaimed(own: str, options: str, row: RowDraft) -> str:
-    """A row's own key; with its options added when another variant of other options already has it."""
+def _unique_key(own: str, options: str, row: RowDraft) -> str:
+    """Return a row's own key, with its options appended if a variant with other options has the key."""
     known = row.product.variants.get(own)
     if known is None or not options:
         return own
@@ -139,7 +139,7 @@ def _merge(plan: ReadPlan, key: str, row: RowDraft, cells: list[Any]) -> None:
         offer.blank = blank
     known = product.variants.get(key)
     if known is not None and not plan.keyed and other_size(known.data, data):
-        detail = f"Items of one name, {quoted(key)}, differ in size; each is kept by itself."
+        detail = f"Items with the name {quoted(key)} differ in size; each is kept as a variant."
         key = f"{key} / {size_text(data)}"
         known = product.variants.get(key)
         if known is None:
@@ -169,29 +169,29 @@ def _merge(plan: ReadPlan, key: str, row: RowDraft, cells: list[Any]) -> None:
         del known.offers[OFFERS:]
 
 
-# From drafts to the data of a product, of its variants and of their offers; what tells variants apart, and rows that repeat each other.
+# Data of products, variants and offers from their drafts; distinguishing axes; repeated rows.
 
 
 _COLOUR_AXES = words("colours", "axes")
 _FINISH_AXES = ("finish", "wood finish")
 _SIZE_AXES = ("size", "rug size", "dimensions", "grösse", "größe", "tamaño")
 _LETTERED = re.compile(r"(?i)\d\s?(?:mm|cm|in|\")\s?[lwdh]\s?[x×]\s?\d")
-"""Sizes in options are taken when letters say which side is which (`720mm L x 530mm W x 510mm H`)."""
+"""Size in an option, read only if letters name the sides (`720mm L x 530mm W x 510mm H`)."""
 _BOX = ("length", "width", "depth", "height", "diameter")
 _KEPT = (*PRICES, "quantity", "availability", "lead_time_days")
-_TELLING = (
+_DISTINGUISHING = (
     ("Color", "colour", _COLOUR_AXES),
     ("Finish", "finish", _FINISH_AXES),
     ("Material", "materials", ("material", "materials", "fabric")),
 )
-"""Axes that a product gets when its variants differ in a field and in no axis."""
+"""Axes that are added if variants differ in a field but in no axis: name, field and equivalent names."""
 
 
 # Products.
 
 
 def add_media(row: RowDraft) -> None:
-    """Add a row's pictures to its product, each address once; a position or text for them holds when there is one."""
+    """Add a row's pictures to its product, each address once; position and text apply only to a single picture."""
     media, single = row.product.media, len(row.media_urls) == 1
     for url in row.media_urls:
         if url in media:
@@ -208,10 +208,10 @@ def add_media(row: RowDraft) -> None:
 
 
 def finish_product(product: ProductDraft) -> tuple[ProductData, bool]:
-    """A product's data, and whether its rows say that it is discontinued.
+    """Return a product's data, and whether its rows state that it is discontinued.
 
-    A path of Google's taxonomy means a category, the vendor's own path a GPC brick. The vendor's own path files nothing: that
-    is for the source's category rules, and people who set them.
+    A path of Google's taxonomy determines the category; the vendor's own path determines only the GPC brick, since its
+    category is set by the source's category rules.
     """
     data = product.data
     path, further = product.categories()
@@ -227,7 +227,7 @@ def finish_product(product: ProductDraft) -> tuple[ProductData, bool]:
     if product.tags:
         data["tags"] = list(product.tags)
     if product.features or product.extras:
-        # What sizes say beside their sides follows the vendor's own selling points.
+        # Other measures of sizes follow the vendor's own features.
         data["features"] = list({**product.features, **product.extras})
     if product.compliance:
         data["compliance"] = product.compliance  # type: ignore[typeddict-item]
@@ -242,7 +242,7 @@ def finish_product(product: ProductDraft) -> tuple[ProductData, bool]:
 
 
 def _from_axes(row: RowDraft, axes: Mapping[str, str], data: VariantData) -> None:
-    """Colour, finish and a rug's size that stand on an axis."""
+    """Set colour, finish and size of a variant from its axes, if they are not stated otherwise."""
     for name, value in axes.items():
         low = name.lower()
         if low in _COLOUR_AXES:
@@ -269,7 +269,7 @@ def _rug_from(row: RowDraft, text: str) -> None:
 
 
 def _dimensions(row: RowDraft) -> Mapping[str, Any]:
-    """The sides of the columns, then those of the string; a length among them finds its side."""
+    """Return the sides of the columns and those of the size text; `length` is assigned to a side."""
     found: dict[str, Any] = dict(row.dimensions)
     if "length" in found:
         items: list[Sided] = [(found[side], side) for side in _BOX if side in found]
@@ -280,23 +280,23 @@ def _dimensions(row: RowDraft) -> Mapping[str, Any]:
 
 
 def _components(row: RowDraft) -> list[Component]:
-    """Parts by their codes; the sizes of named pieces go to the parts that they are.
+    """Return the parts by code, with the sizes of the pieces that they are.
 
-    A piece that is made of several parts, or of none that can be told, stands beside them without a count.
+    A piece that is not exactly one part is listed in addition, without a quantity.
     """
     title = title_of(row.product, row.variant)
-    pieces, told = counted(row.spread.components if row.spread else (), title)
+    pieces, detail = counted(row.spread.components if row.spread else (), title)
     if not row.components or not pieces:
-        if told is not None:
-            row.conflict("components", told)
+        if detail is not None:
+            row.conflict("components", detail)
         return row.components or pieces
-    sized, left = with_sizes(row.components, pieces)
-    # Of one piece, what a size is labelled with is a side of it, or the way it stands.
-    return [*sized, *left] if of_several(title) or len(left) < len(pieces) else sized
+    sized, unassigned = with_sizes(row.components, pieces)
+    # In a single piece, a label of a size is a side or a pose, not a part.
+    return [*sized, *unassigned] if of_several(title) or len(unassigned) < len(pieces) else sized
 
 
 def finish_variant(row: RowDraft) -> VariantData:
-    """A row's variant data. Boxes that state something have a count: one each unless the row says otherwise."""
+    """Return a row's variant data. A carton gets the count 1 unless the row states another number of cartons."""
     data = row.variant
     axes = dict(row.axes)
     for at in sorted(row.option_values):
@@ -325,7 +325,7 @@ def finish_variant(row: RowDraft) -> VariantData:
 
 
 def name_options(product: ProductDraft) -> None:
-    """Give axes the names of their options where these came in rows below their values."""
+    """Rename axes to the names of their options, which can occur in rows below their values."""
     names = {f"Option {place + 1}": name for place, name in product.option_names.items()}
     for variant in product.variants.values() if names else ():
         axes = variant.data.get("axes")
@@ -334,13 +334,13 @@ def name_options(product: ProductDraft) -> None:
 
 
 def tell_apart(product: ProductDraft) -> Sequence[VariantStatement]:
-    """Add the axes in which variants differ, in place; answers those that nothing tells from another."""
+    """Add axes in which the variants differ, in place; return the variants that nothing distinguishes from another."""
     variants = list(product.variants.values())
     if len(variants) < 2 or _distinct(variants):
         return ()
-    for axis, name, same in _TELLING:
-        stated_ones = [variant.data.get(name) for variant in variants]
-        values = [", ".join(value) if isinstance(value, list) else value for value in stated_ones]
+    for axis, name, same in _DISTINGUISHING:
+        stated_values = [variant.data.get(name) for variant in variants]
+        values = [", ".join(value) if isinstance(value, list) else value for value in stated_values]
         if None in values or len(set(values)) < 2:
             continue
         if not {key.lower() for variant in variants for key in variant.data.get("axes", ())}.isdisjoint(same):
@@ -350,16 +350,16 @@ def tell_apart(product: ProductDraft) -> Sequence[VariantStatement]:
         if _distinct(variants):
             return ()
         for variant in variants if name == "materials" else ():
-            # Materials are an axis only where they tell variants apart.
+            # Materials become an axis only if they distinguish all variants.
             del variant.data["axes"][axis]
             if not variant.data["axes"]:
                 del variant.data["axes"]
     seen: dict[Any, VariantStatement] = {}
-    return [variant for variant in variants if seen.setdefault(_told_by(variant.data), variant) is not variant]
+    return [variant for variant in variants if seen.setdefault(_identity(variant.data), variant) is not variant]
 
 
-def _told_by(data: VariantData) -> tuple[Any, ...]:
-    """What a buyer tells a variant by: its axes, its own title, its size, its parts."""
+def _identity(data: VariantData) -> tuple[Any, ...]:
+    """Return the facts by which a buyer can distinguish a variant: axes, title, size and parts."""
     parts = tuple((part.get("sku"), part.get("name"), part.get("quantity")) for part in data.get("components", ()))
     return frozenset(data.get("axes", {}).items()), data.get("title"), tuple(sorted(sides_of(data).items())), parts
 
@@ -369,31 +369,31 @@ def _distinct(variants: Sequence[VariantStatement]) -> bool:
 
 
 def sides_of(data: VariantData) -> dict[str, int]:
-    """The sides of a variant in hundredths of an inch."""
+    """Return the sides of a variant in hundredths of an inch."""
     sides: Mapping[str, Any] = dict(data.get("dimensions", {}))
     return {side: length["hundredths_in"] for side, length in sides.items()}
 
 
 def other_size(known: VariantData, data: VariantData) -> bool:
-    """Whether two rows state different figures for one side."""
+    """Return whether two rows state different values for a side."""
     sides = sides_of(known)
     return any(sides.get(side, figure) != figure for side, figure in sides_of(data).items())
 
 
 def size_text(data: VariantData) -> str:
-    """A variant's sides as given, for a key: `30 x 40 in`."""
+    """Return a variant's sides as given, for a key: `30 x 40 in`."""
     given = [length["given"] for _, length in sorted(dict[str, Any](data.get("dimensions", {})).items())]
     units = dict.fromkeys(each["unit"] for each in given)
     return f"{' x '.join(str(each['value']) for each in given)} {'/'.join(units)}"
 
 
 def fill_in(known: VariantData, data: VariantData, row: RowDraft) -> None:
-    """Add what a further row of a variant says that is not known yet; each field in which it differs is told."""
+    """Add the absent facts from another row of a variant; report each field in which they differ."""
     kept: dict[str, Any] = known  # type: ignore[assignment]
     for name, value in data.items():
-        # Further rows add pictures.
+        # Media of further rows are added, so they do not differ.
         if kept.setdefault(name, value) != value and name != "media":
-            detail = f"Rows of one item differ in {name.replace('_', ' ')}; what the first says is kept."
+            detail = f"Rows of one item differ in {name.replace('_', ' ')}; the first value is kept."
             row.conflict(name, detail)
 
 
@@ -403,9 +403,8 @@ def fill_in(known: VariantData, data: VariantData, row: RowDraft) -> None:
 def _settle(row: RowDraft, offer: OfferData) -> None:
     """Bring an offer's facts to their final form, in place.
 
-    A quantity of 0 that nobody counts says nothing. A lower sale price is what a buyer pays: it becomes the price and the
-    price it replaces the one to compare with, which is none, and told, where it is not above the price. Availability that
-    no word states follows from the quantity.
+    A quantity of 0 that is not tracked is removed. A sale price becomes the price, and a higher price the compare-at price;
+    a compare-at price that is not above the price is removed and reported. A missing availability follows from the quantity.
     """
     facts: Any = offer
     if row.untracked and facts.get("quantity") == 0 and "availability" not in facts:
@@ -424,17 +423,15 @@ def _settle(row: RowDraft, offer: OfferData) -> None:
     price, strike = facts.get("price"), facts.get("compare_at")
     if price is not None and strike is not None and strike <= price:
         del facts["compare_at"]
-        detail = (
-            f"The price to compare with ({strike}) is not above the price ({price}), in minor units; it is left out."
-        )
+        detail = f"The compare-at price ({strike}) is not above the price ({price}), in minor units; it is left out."
         row.conflict("compare_at", detail)
 
 
 def offers_of(row: RowDraft, location: str) -> list[OfferStatement]:
-    """A row's offers, `location` being that of facts which name none.
+    """Return a row's offers; `location` is that of offers without a stated location.
 
-    With columns for each warehouse the row's prices hold at every one of them; a stock word found inside a variant's value
-    speaks for all.
+    If there are columns for several locations, the row's prices apply to all of them, and so does a stock word that was found
+    in a value of the variant.
     """
     offers: dict[str, Any] = dict(row.offers)
     if row.stock_word is not None:
@@ -454,7 +451,7 @@ def offers_of(row: RowDraft, location: str) -> list[OfferStatement]:
 
 
 def merge_offers(known: list[OfferStatement], offers: list[OfferStatement], row: RowDraft) -> None:
-    """Add a further row's offers to a variant's: other locations are other offers; figures that differ are a conflict."""
+    """Add the offers of another row to a variant's; at the same location, different figures are a conflict."""
     for offer in offers:
         same = next((before for before in known if before.location == offer.location), None)
         if same is None:
@@ -466,7 +463,7 @@ def merge_offers(known: list[OfferStatement], offers: list[OfferStatement], row:
         currencies = {given["currency"] for given in (facts, other) if "currency" in given}
         for name, value in other.items():
             if name == "compare_at" and "price" in facts and facts["price"] != other.get("price"):
-                continue  # a strike price belongs to the price of its own row
+                continue  # a compare-at price belongs to the price of its own row
             if name in _KEPT and name in facts and (facts[name] != value or len(currencies) > 1):
                 if name != "availability":
                     figures = f"{quoted(str(facts[name]))} and {quoted(str(value))}"

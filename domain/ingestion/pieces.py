@@ -1,7 +1,7 @@
-"""Sizes of pieces: those of a set, one in an item's own title, and facts that texts state under a label of their own.
+"""Sizes of the pieces of a set, sizes in titles, and labelled facts in texts.
 
-A size of a set may name its pieces, which are parts of the set. A size in a title is held against what the columns say. What
-vendors write into texts (`Materials: Oak, Steel`) is taken where no column states it.
+A size of a set can name its pieces, which become parts of the set. A size in a title is compared with the columns. A labelled
+fact in a text (`Materials: Oak, Steel`) is used if no column states it.
 """
 
 import re
@@ -35,13 +35,13 @@ _IDLE = re.compile(r"\d+PK|\d+|PM|M|R|L|VN|PK")
 
 
 def pieces_named(title: str) -> int | None:
-    """How many pieces a set's title counts (`7 Pc. Dining Set`), or None."""
+    """Return the number of pieces in a set's title (`7 Pc. Dining Set`), or None."""
     found = {int(match) for match in _PIECES.findall(title[:_LONGEST])}
     return found.pop() if len(found) == 1 else None
 
 
 def with_subtitle(title: str | None, description: str | None) -> str:
-    """What names an item: its title, and a description that is one short line, as sheets write beside a series' name."""
+    """Return the title, extended by the description if that is one short line, as in sheets with names of series."""
     first = title or ""
     if not description or len(description) > _SUBTITLE or "\n" in description or description in first:
         return first
@@ -49,25 +49,25 @@ def with_subtitle(title: str | None, description: str | None) -> str:
 
 
 def title_of(product: ProductDraft, variant: VariantData) -> str:
-    """What names a variant: its own title, else that of its product."""
+    """Return the title of a variant, else that of its product, with the subtitle."""
     return with_subtitle(variant.get("title") or product.data.get("title"), product.data.get("description"))
 
 
 @lru_cache(maxsize=4096)
 def of_several(title: str) -> bool:
-    """Whether a title names several pieces that stand apart (`7 Pc. Dining Set`, `Sofa + Loveseat`)."""
+    """Return whether a title names several separate pieces (`7 Pc. Dining Set`, `Sofa + Loveseat`)."""
     shown = title[:_LONGEST]
     return _SEVERAL.search(shown) is not None and _WHOLE.search(shown) is None
 
 
 def sized_as_bed(title: str) -> bool:
-    """Whether the size of a set is that of its bed, whose length runs away from the beholder."""
+    """Return whether the size of a set is that of its bed, whose length is its depth."""
     shown = title[:_LONGEST]
     return _BED_SET.search(shown) is not None and _BED_SIZE.search(shown) is not None
 
 
 def lone_piece(text: str) -> str | None:
-    """The piece that a size is labelled with, when it is the only one (`BED: 85" L x 63" W`); None for other labels."""
+    """Return the piece that a size is labelled with if it is the only label (`BED: 85" L x 63" W`), else None."""
     match = _LABEL.match(text)
     if match is None or len(_ANY_LABEL.findall(text.split("(", maxsplit=1)[0][:_LONGEST])) != 1:
         return None
@@ -76,7 +76,7 @@ def lone_piece(text: str) -> str | None:
 
 
 def sized_piece(title: str, text: str, kind: str) -> tuple[str | None, str]:
-    """The piece of a set that a size is of, None where it names none, and the kind that its sides are named by."""
+    """Return the piece of a set that a size names, or None, and the kind that determines its sides."""
     if not of_several(title):
         return None, kind
     name = lone_piece(text)
@@ -84,45 +84,45 @@ def sized_piece(title: str, text: str, kind: str) -> tuple[str | None, str]:
 
 
 def named_piece(spread: Spread, name: str) -> Spread:
-    """A size that is one piece's of a set."""
+    """Return the spread with its dimensions as those of a named piece of a set."""
     piece: Component = {"name": name, "dimensions": spread.dimensions}
     return Spread({}, (piece, *spread.components))
 
 
 def with_sizes(parts: Sequence[Component], pieces: Sequence[Component]) -> tuple[list[Component], list[Component]]:
-    """The parts with the sizes of the pieces that they are, and the pieces that are no single part."""
+    """Return the parts with the sizes of the pieces that they are, and the pieces that are not exactly one part."""
     sized: list[Component] = list(parts)
-    left: list[Component] = []
+    unassigned: list[Component] = []
     for piece in pieces:
         owner = _owner(piece["name"], sized)
         size = piece.get("dimensions")
         if owner is None or size is None:
-            left.append({"name": piece["name"], "dimensions": size or {}})
+            unassigned.append({"name": piece["name"], "dimensions": size or {}})
         else:
             sized[owner] = {"name": piece["name"], **sized[owner], "dimensions": size}
-    return sized, left
+    return sized, unassigned
 
 
 def counted(pieces: Sequence[Component], title: str) -> tuple[list[Component], str | None]:
-    """Pieces named with their sizes, without labels that are no pieces; and what is to be told of them.
+    """Return the pieces without labels that do not name a piece, and the detail of a problem or None.
 
-    A piece named once is there once, unless the title counts more pieces: then how many there are of each is not known.
+    Each piece counts once. If the title states more pieces than are named, the quantities are left out.
     """
     kept = [piece for piece in pieces if not _NO_PIECE.search(piece["name"])]
     if len(kept) < len(pieces):
-        return kept, f"A size of {quoted(title)} is labelled, but not as a piece; it is left out."
+        return kept, f"A size of {quoted(title)} has a label that does not name a piece; it is left out."
     number = pieces_named(title)
     if number is None or sum(piece.get("quantity", 1) for piece in kept) >= number or len(kept) < 2:
         return kept, None
     if any(piece.get("quantity", 1) > 1 for piece in kept):
-        return kept, f"{quoted(title)} counts {number} pieces, and its sizes name fewer."
+        return kept, f"{quoted(title)} counts {number} pieces, but its sizes name fewer."
     bare: list[Component] = [{"name": piece["name"], "dimensions": piece["dimensions"]} for piece in kept]
-    detail = f"{quoted(title)} counts {number} pieces, and its sizes name {len(kept)}; how many of each is left out."
+    detail = f"{quoted(title)} counts {number} pieces, but its sizes name {len(kept)}; the quantities are left out."
     return bare, detail
 
 
 def _owner(name: str, parts: Sequence[Component]) -> int | None:
-    """The one part whose code ends in a piece's name, or in what vendors write for it."""
+    """Return the index of the only part whose code ends in the piece's name or in its abbreviation, or None."""
     words = " ".join(words_in(_SIZE_WORD.sub("", name)))
     written = _CODES.get(words, ()) or _CODES.get(words.removesuffix("s"), ())
     for endings in ((name.upper().replace(" ", "-"),), written):
@@ -148,15 +148,14 @@ _DIGIT = re.compile(r"\d")
 _CROSS = re.compile(r"(?i)\d\s?[x×]\s?\d")
 _LAST = re.compile(rf"(?i),\s?({_NUMBER})\s?(mm|cm)$")
 _OFF = 60
-"""Hundredths of an inch by which figures may differ for rounding."""
+"""Tolerance for rounding, in hundredths of an inch."""
 
 
 def with_title(row: RowDraft, columns: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The columns' sides with what the item's own title says of them.
+    """Return the sides of the columns, combined with the size in the item's own title.
 
-    Columns win. But where they say no more than a part of what the title says, on another side, the title is the fuller
-    statement and is kept; and sides whose unit was only presumed are in the unit that the title gives them. Of a product
-    with several variants, only the variant's title is the item's own.
+    The columns take precedence. If they state only some of the title's sides, the title is kept. Sides with a presumed unit
+    get the unit of the title. In a product with several variants, only the title of the variant is used.
     """
     data = {} if row.product.grouped else row.product.data
     title = with_subtitle(row.variant.get("title") or data.get("title"), data.get("description"))[:_LONGEST]
@@ -177,14 +176,14 @@ def with_title(row: RowDraft, columns: Mapping[str, Any]) -> Mapping[str, Any]:
         if columns and not all(_near(figure, stated.values()) for figure in _figures(titled).values()):
             row.conflict(
                 "dimensions",
-                f"{quoted(found[0])} in the title does not say which sides it means; the columns are kept.",
+                f"{quoted(found[0])} in the title does not name its sides; the columns are kept.",
             )
         return columns
     return _fuller(row, found[0], columns, titled, is_bed=kind == BED)
 
 
 def _in_titles_unit(row: RowDraft, title: str, columns: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Sides without a unit of their own, in the unit of a title that ends in one size (`Knob, 28 mm`)."""
+    """Return the sides with a presumed unit in the unit of a title that ends in one size (`Knob, 28 mm`)."""
     match = _LAST.search(title)
     unit = unit_named(match[2]) if match else None
     given = {side: columns[side]["given"] for side in row.presumed if side in columns}
@@ -205,30 +204,30 @@ def _figures(sides: Mapping[str, Any]) -> dict[str, int]:
 def _fuller(
     row: RowDraft, text: str, columns: Mapping[str, Any], titled: Mapping[str, Any], *, is_bed: bool
 ) -> Mapping[str, Any]:
-    stated, said = _figures(columns), _figures(titled)
-    for side in [side for side in said if side not in stated]:
-        # A figure may be that of a side which only the columns name (`Tray table, 45x53 cm`, 53 cm high).
-        same = [other for other, figure in stated.items() if _near(said[side], [figure])]
-        if same and said.keys().isdisjoint(same):
-            del said[side]
-    if all(_near(figure, stated.values()) for figure in said.values()):
+    stated, figures = _figures(columns), _figures(titled)
+    for side in [side for side in figures if side not in stated]:
+        # A figure can belong to a side that only the columns name (`Tray table, 45x53 cm`, 53 cm high).
+        same = [other for other, figure in stated.items() if _near(figures[side], [figure])]
+        if same and figures.keys().isdisjoint(same):
+            del figures[side]
+    if all(_near(figure, stated.values()) for figure in figures.values()):
         return columns
-    shared = {side: figure for side, figure in stated.items() if side in said}
-    if all(_near(figure, said.values()) for figure in shared.values()):
-        if any(not _near(said[side], [figure]) for side, figure in shared.items()):
-            detail = "in the title says more than the columns, which differ; the title's sides are kept."
+    shared = {side: figure for side, figure in stated.items() if side in figures}
+    if all(_near(figure, figures.values()) for figure in shared.values()):
+        if any(not _near(figures[side], [figure]) for side, figure in shared.items()):
+            detail = "in the title is more complete than the columns and differs from them; the title's sides are kept."
             row.conflict("dimensions", f"{quoted(text)} {detail}")
-        return {**columns, **{side: titled[side] for side in said}}
+        return {**columns, **{side: titled[side] for side in figures}}
     if not is_bed:
-        # Of a bed a title names the size of the mattress.
-        row.conflict("dimensions", f"{quoted(text)} in the title is not what the columns say; these are kept.")
+        # The title of a bed states the size of the mattress.
+        row.conflict("dimensions", f"{quoted(text)} in the title contradicts the columns; the columns are kept.")
     return columns
 
 
 def _is_deep(title: str, titled: Mapping[str, int], stated: Mapping[str, int]) -> bool:
-    """Whether the second of two figures runs front to back, as a table's does, and not up.
+    """Return whether the second of two figures is a depth, as of a table, and not a height.
 
-    The title's kind says so, a depth of the columns, a width that is the second figure, or a height that is neither.
+    Evidence is the depth in the columns, the kind in the title, a width equal to the second figure, or a different height.
     """
     figures = titled["width"], titled["depth"]
     if "depth" in stated:
@@ -250,21 +249,21 @@ _FIELDS = meanings(load("pieces")["labels"])
 _LINE = re.compile(rf"(?im)^[-•* ]{{0,3}}({'|'.join(sorted(_FIELDS, key=len, reverse=True))})[ ]{{0,2}}:(.{{1,400}})$")
 _MOST = 65_536
 _HIGHEST_PILE = 400
-"""Hundredths of an inch; a pile that is said to be higher was given in another unit than it is written in."""
+"""Maximum height of a pile in hundredths of an inch; a higher one is in another unit than stated."""
 _LONGEST_RULE = 400
 _WORDS = 5
-"""A selling point of so many words may be how a rug is made (`100% Hand Tufted`); longer ones tell stories."""
+"""Maximum number of words in a feature that can state a construction (`100% Hand Tufted`)."""
 
 
 def is_rule(text: str) -> bool:
-    """Whether what stands among materials is a rule that the item meets."""
+    """Return whether a text among the materials is a regulation that the item meets."""
     return _RULE.search(text[:_LONGEST_RULE]) is not None
 
 
 def describe(product: ProductDraft) -> None:
-    """Fill in what variants do not state and the product's texts do, in place. A fact that stands there twice is none.
+    """Add facts from the product's texts that its variants do not state, in place; repeated labels are ignored.
 
-    Materials hold for each variant of a product; other facts are taken only where there is one.
+    Materials apply to every variant; other facts are used only if there is one variant.
     """
     given: dict[str, set[str]] = {}
     for text in (product.data.get("description", ""), *product.features):
@@ -306,21 +305,21 @@ def _take_size(data: VariantData, text: str, product: ProductDraft) -> None:
     spread: Spread | None = _sound(parse_dimensions(text, None, kind, TRADE))
     if spread is None or any("dimensions" in part for part in data.get("components", ())):
         return
-    # Pieces have names, not scraps of the text before them.
+    # Names of pieces start with a letter; others are fragments of the text before.
     all_named = spread.components and all(part["name"][:1].isalpha() for part in spread.components)
     if several and piece is None and (spread.dimensions or not all_named):
-        return  # a size of several pieces, and nothing that says whose
+        return  # a size in a set of several pieces that does not name its piece
     if piece is not None and spread.dimensions:
         spread = named_piece(spread, piece)
     if spread.dimensions:
         data["dimensions"] = spread.dimensions
-    pieces, told = counted(spread.components, title)
-    if pieces and told is None and several and "components" not in data:
+    pieces, detail = counted(spread.components, title)
+    if pieces and detail is None and several and "components" not in data:
         data["components"] = pieces
 
 
 def _weave(data: VariantData, found: Mapping[str, str], features: Iterable[str]) -> None:
-    """How a rug is made and how high its pile is, from labels or from short selling points that all say the same."""
+    """Add construction and pile height of a rug from labels, or from short features if they agree."""
     rug: Any = dict(data.get("rug", {}))
     height = _sound(parse_length(found.get("pile_height", "")))
     if height and height["hundredths_in"] <= _HIGHEST_PILE:

@@ -1,4 +1,4 @@
-"""What the pipeline asks of connectors: what they are, a raw snapshot, and the tables in it."""
+"""Ports to connectors and feed readers: declarations of connectors, snapshots and their tables."""
 
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterator, Mapping, Sequence
@@ -17,12 +17,18 @@ from domain.kernel.problems import Problem
 
 @dataclass(frozen=True, slots=True)
 class ConnectorInfo:
-    """What a connector declares. `kinds` are source kinds, `streams` catalogue and perhaps stock.
+    """Declaration of a connector. The schemas are JSON Schemas (Draft 2020-12).
 
-    `fetches` tells whether the service itself can pull; `config_schema` and `credentials_schema` are JSON Schemas
-    (Draft 2020-12); without the latter the connector takes no credentials. Settings that are `addresses` decide by their
-    origin where credentials go, `harmless` ones not at all; of all others nothing is known. `checks` tells whether it can
-    ask for the stock of one item. Where `stock_setting` names a setting, sources without it have no stock feed.
+    Attributes:
+        kinds: The kinds of sources.
+        streams: The streams: catalogue and possibly stock.
+        fetches: Whether the service can pull the feed.
+        credentials_schema: The schema of credentials; None if the connector takes none.
+        addresses: The settings whose origin determines where credentials are sent.
+        harmless: The settings that have no influence on where credentials are sent.
+        checks: Whether the connector can request the stock of one item.
+        stock_setting: The setting without which a source has no stock feed.
+
     """
 
     name: str
@@ -45,13 +51,13 @@ class ConnectorInfo:
         return stream in self.streams and has_feed
 
     def destination(self, config: Mapping[str, Any]) -> str:
-        """What the credentials of a source with these settings are bound to."""
+        """Return the destination to which the credentials of a source with these settings are bound."""
         return destination(self.name, config, self.addresses, self.harmless)
 
 
 @dataclass(frozen=True, slots=True)
 class Validators:
-    """What a server said of the snapshot last fetched, for a conditional request (RFC 9110 §13)."""
+    """Validators of the last snapshot, for a conditional request (RFC 9110 §13)."""
 
     etag: str | None = None
     last_modified: str | None = None
@@ -59,9 +65,9 @@ class Validators:
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """What a connector is opened for: the source's settings, opened credentials and stream, and the last validators.
+    """Task of a connector: the source's settings, decrypted credentials and stream, and the last validators.
 
-    `caller` is the organisation for which the source is asked: those who ask one host take turns.
+    `caller` is the organisation on whose behalf the request is made; organisations that request one host take turns.
     """
 
     config: Mapping[str, Any]
@@ -73,7 +79,7 @@ class Job:
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """One item of a source by the keys that the source itself gave it, and its SKU where it is known."""
+    """Item of a source: the source's own keys, and its SKU if known."""
 
     product_key: str
     variant_key: str
@@ -82,7 +88,7 @@ class Item:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """How a fetch began. `not_modified`: nothing to read. `chunks` is the snapshot, one stream of bytes."""
+    """Response to a fetch. With `not_modified` there is nothing to read; `chunks` are the bytes of the snapshot."""
 
     status: int
     final_url: str | None
@@ -96,7 +102,7 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class ResponseHead:
-    """The head of the last HTTP response of a fetch that failed, without any text of the credentials."""
+    """Head of the last HTTP response of a failed fetch, without any text of the credentials."""
 
     status: int
     final_url: str
@@ -104,11 +110,15 @@ class ResponseHead:
 
 
 class FetchFailed(Exception):
-    """The source did not give its feed. `code` is a source's status_reason code; `retry_at` asks to come back later.
+    """Error of a fetch that returned no feed.
 
-    `waiting` is a run's waiting reason (rate_limited, upstream_busy, retry) when the run should wait, else None. `own`: the
-    source was not asked, as others ask its host; that is no refusal of its, however often it happens. `response` is the last
-    response, where there was one.
+    Attributes:
+        code: The code for the source's `status_reason`.
+        waiting: The run's waiting reason (rate_limited, upstream_busy, retry) if the run should wait, else None.
+        retry_at: The earliest time of the next attempt, if known.
+        own: Whether no request was sent because of other requests to the host; the source is not at fault.
+        response: The last response, if there was one.
+
     """
 
     def __init__(
@@ -129,28 +139,28 @@ class FetchFailed(Exception):
 
 
 class ParseFailed(Exception):
-    """The snapshot is not what the connector reads; the message tells the person what to do about it."""
+    """Error of a snapshot that the connector cannot read; the message states the remedy."""
 
 
 class Connectors(Protocol):
-    """The connectors that this deployment loaded."""
+    """Connectors that this deployment has loaded."""
 
     def infos(self) -> Sequence[ConnectorInfo]:
-        """Every usable connector, by name."""
+        """Return the declarations of all usable connectors, ordered by name."""
         ...
 
     def info(self, name: str) -> ConnectorInfo | None:
-        """One connector's declaration, or None when none of that name is loaded."""
+        """Return the connector's declaration, or None if it is not loaded."""
         ...
 
     def fetch(self, name: str, job: Job) -> AbstractAsyncContextManager[Answer]:
-        """Ask the source. Raises FetchFailed; the connection is closed on leaving the context."""
+        """Fetch the feed of a source. Raises FetchFailed; leaving the context closes the connection."""
         ...
 
     def check(self, name: str, job: Job, item: Item) -> AbstractAsyncContextManager[Answer]:
-        """Ask the source for one item's stock, within half a minute. Raises FetchFailed.
+        """Fetch the stock of one item within 30 seconds. Raises FetchFailed.
 
-        What comes is read by `tables` as a snapshot of the stream `stock`; it may tell of other items as well.
+        `tables` reads the response as a snapshot of the stream `stock`, which can contain other items as well.
         """
         ...
 
@@ -162,9 +172,9 @@ class Connectors(Protocol):
         score_header: Callable[[Sequence[str]], int],
         reported: Callable[[Problem], None],
     ) -> Iterator[FeedTable]:
-        """Read a snapshot, streaming, in the calling thread. Raises ParseFailed, also while rows are walked.
+        """Read a snapshot as a stream in the calling thread. Raises ParseFailed, also while rows are iterated.
 
-        `reported` is called with what could not be kept as it was (cells without a header, for one); reading goes on.
+        `reported` is called with problems that do not end reading, such as cells without a header.
         """
         ...
 
@@ -173,17 +183,21 @@ DEFAULTS = FeedSettings()
 
 
 class ReaderDied(Exception):
-    """What read the feed ended without a word, or took too long; the message tells how."""
+    """Error of a reader process that ended unexpectedly or timed out; the message states how."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReadingOrder:
-    """A snapshot to be read: the file's path, the connector that reads it with its settings, and the stream.
+    """Order to read a snapshot file with a connector and its settings.
 
-    `folder` is where rows may be put aside, by `buckets`, `room` bytes at most; `settings` say how values are read. `pushed`: the snapshot
-    holds records, which are to be merged unless they are the source's `whole` catalogue. `may_be_stock`: a file that states
-    stock alone raises StockSheet. `known` is what people have confirmed of headers (ingestion.mapping.learned.bounded), the source's
-    own first. `limit`: no more rows are read than that.
+    Attributes:
+        folder: The folder for spooled rows, in `buckets` files of at most `room` bytes together.
+        settings: The settings for reading values.
+        pushed: Whether the snapshot consists of records, which are merged unless they are the `whole` catalogue.
+        may_be_stock: Whether a file that states only stock raises StockSheet.
+        known: The confirmed mappings (ingestion.mapping.learned.bounded), those of the source first.
+        limit: The maximum number of rows to read, or None.
+
     """
 
     snapshot: str
@@ -202,65 +216,65 @@ class ReadingOrder:
 
 
 Place: TypeAlias = "tuple[str | None, int]"
-"""A line of a feed: its sheet, where it has sheets, and the number that people count it by."""
+"""Line of a feed: its sheet (None without sheets) and its number from 1."""
 Told = Callable[[int], Awaitable[None]]
-"""Told now and then how many rows are read."""
+"""Callback that receives the number of rows read, from time to time."""
 
 
 class FeedReader(Protocol):
-    """One snapshot being read. Every call may raise ReaderDied, after which there is nothing more to be had."""
+    """Reader of one snapshot. Every call can raise ReaderDied, after which the reader is unusable."""
 
     async def spool(self, told: Told) -> SpooledRows:
-        """Read the whole snapshot, map its columns and put its rows aside, once.
+        """Read the whole snapshot once, map its columns and spool its rows.
 
-        Raises ParseFailed, NeedsMapping when no table can be keyed, StockSheet when the order allows for it.
+        Raises ParseFailed; NeedsMapping if no table has keys; StockSheet if the order permits it.
         """
         ...
 
     async def gather(self, buckets: range) -> Gathered:
-        """What is put aside in these buckets, by key."""
+        """Return the keys of the spooled rows in these buckets."""
         ...
 
     async def states(self, buckets: range, keys: Collection[str]) -> Stated:
-        """What the feed states under those of the buckets' keys."""
+        """Return the feed's statements for those of the keys that are in the buckets."""
         ...
 
     async def sample(self, count: int) -> Sample:
-        """The snapshot's first `count` records, read without putting anything aside."""
+        """Return the snapshot's first `count` records without spooling rows."""
         ...
 
     async def find(self, texts: Collection[str], most: int) -> FoundRows:
-        """The first `most` rows of which a cell is one of the texts; the order's `limit` bounds how many are looked at.
+        """Return the first `most` rows with a cell equal to one of the texts, or pushed records with such a key.
 
-        Of pushed records those that go by one of them. Raises ParseFailed.
+        At most the order's `limit` rows are searched. Raises ParseFailed.
         """
         ...
 
     async def excerpt(self, lines: Collection[Place], beside: int) -> Sequence[Excerpt]:
-        """Those lines as the feed has them, with `beside` lines before and after each. Raises ParseFailed."""
+        """Return the lines as they are in the feed, with `beside` lines before and after each. Raises ParseFailed."""
         ...
 
 
 class FeedReaders(Protocol):
-    """Where readers are had."""
+    """Factory of feed readers."""
 
     async def warm(self) -> None:
-        """Be ready before the first snapshot comes."""
+        """Prepare for the first snapshot."""
         ...
 
     def open(self, order: ReadingOrder) -> AbstractAsyncContextManager[FeedReader]:
-        """A reader of that snapshot, stopped on leaving the context whatever it does. Raises ReaderDied."""
+        """Return a context with a reader of the snapshot, which is stopped on leaving. Raises ReaderDied."""
         ...
 
 
-# Where a source's credentials may go: the connector, and the origins that its settings name (docs/conventions.md#source).
+# Destinations of credentials: the connector and the origins in its settings (docs/conventions.md#source).
 
 
 _PORTS = {"http": 80, "https": 443}
 
 
 def origin(address: str) -> str:
-    """Scheme, host and port of an address (RFC 6454), the usual port written out; what is no address stands as it is."""
+    """Return the origin of an address (RFC 6454) with its port; return the text itself if it is not an address."""
     try:
         parts = urlsplit(address)
         port = parts.port or _PORTS[parts.scheme]
@@ -272,10 +286,10 @@ def origin(address: str) -> str:
 def destination(
     connector: str, config: Mapping[str, Any], addresses: Collection[str], harmless: Collection[str]
 ) -> str:
-    """What credentials are bound to, as a text that differs when they would go elsewhere.
+    """Return a text that identifies where credentials can be sent.
 
-    Of the settings that are `addresses` only their origins count, `harmless` ones not at all, all others as they are:
-    nothing is known of what they decide.
+    It contains the origins of the settings in `addresses` and the values of all others except the `harmless` ones, since
+    any of them could affect the destination.
     """
     origins = {origin(str(config[name])) for name in addresses if name in config}
     others = {name: value for name, value in config.items() if name not in addresses and name not in harmless}

@@ -1,4 +1,4 @@
-"""What reading a snapshot gives, before anything is held against the store."""
+"""Results of reading a snapshot, before they are compared with the store."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -10,15 +10,15 @@ from domain.ingestion.model import HeaderMapping
 from domain.kernel.problems import Problem
 
 MOST_TABLES = 50
-"""Tables of one feed that are told of one by one."""
+"""Maximum number of tables of a feed that are listed individually."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReadTable:
-    """One table of a feed as it was read: its sheet, its mapping, and a few rows as texts.
+    """One table of a feed: its sheet, its mapping and a few rows as texts.
 
-    `asked`: people can be asked what its columns mean. Of one that nobody is asked about (its connector knows, or it has
-    more columns than anybody reviews) the first columns alone are here, and no rows.
+    `asked` states whether people can confirm the mapping. They cannot if the connector defines the columns or the table
+    has too many; then only the first columns are included, and no rows.
     """
 
     sheet: str | None
@@ -29,7 +29,7 @@ class ReadTable:
 
 @dataclass(frozen=True, slots=True)
 class ReadTables:
-    """The tables of a feed: the first of them, and how many columns all of them have, with and without a field."""
+    """Tables of a feed: the first of them, and the numbers of all columns and of unmapped columns in all tables."""
 
     first: Sequence[ReadTable] = ()
     columns: int = 0
@@ -37,7 +37,7 @@ class ReadTables:
 
 
 class NeedsMapping(Exception):
-    """No table of the feed says which column names the item; a person must map the columns."""
+    """Error of a feed in which no column identifies the items, so that a person must map the columns."""
 
     def __init__(self, message: str, tables: ReadTables | None = None) -> None:
         super().__init__(message)
@@ -45,17 +45,23 @@ class NeedsMapping(Exception):
 
 
 class StockSheet(Exception):
-    """The file states stock of items that the catalogue knows, and nothing about the items themselves."""
+    """Signal that a file states only stock of known items and nothing about the items themselves."""
 
 
 @dataclass(frozen=True, slots=True)
 class SpooledRows:
-    """What a snapshot holds, its rows put aside by bucket.
+    """Result of spooling a snapshot's rows into buckets.
 
-    `held` counts the rows of each bucket (long ones several times), `slots` are those of its keys (domain.runs.chunks), `places` the locations
-    that its sheets can state offers at (None where the rows name them). Of `problem_count` problems, `problems` are the
-    first. `tables` tells how its columns were read. `names_products` is false if a sheet has no column
-    for products, so that its keys are those of variants.
+    Attributes:
+        rows: The number of rows.
+        held: The number of rows in each bucket; long rows count several times.
+        slots: The slots of the keys (domain.runs.chunks).
+        places: The locations for which the sheets can state offers; None if rows state them.
+        problems: The first problems.
+        problem_count: The number of all problems.
+        tables: The tables and their mappings.
+        names_products: Whether every sheet has a column of product keys; otherwise keys are those of variants.
+
     """
 
     rows: int
@@ -70,7 +76,7 @@ class SpooledRows:
 
 @dataclass(frozen=True, slots=True)
 class Gathered:
-    """The keys of some buckets: a fingerprint of each, the line it is first named on, and how many rows it has."""
+    """Keys of some buckets: the fingerprint, the first line and the number of rows of each."""
 
     fingerprints: Sequence[RowFingerprint]
     lines: Sequence[int]
@@ -79,7 +85,7 @@ class Gathered:
 
 @dataclass(frozen=True, slots=True)
 class Stated:
-    """What a feed states under some keys, and what could not be read of it."""
+    """Statements of a feed for some keys, and the problems found."""
 
     statements: Sequence[ProductStatement]
     problems: Sequence[Problem]
@@ -87,7 +93,7 @@ class Stated:
 
 @dataclass(frozen=True, slots=True)
 class FoundRow:
-    """A row as it stands in a feed: its sheet (None where there are none), its line, and each column's header with its text."""
+    """Row as it is in a feed: its sheet (None without sheets), its line, and header and text of each cell."""
 
     sheet: str | None
     line: int
@@ -96,7 +102,7 @@ class FoundRow:
 
 @dataclass(frozen=True, slots=True)
 class FoundRows:
-    """Rows that were sought; `looked` rows were looked at, `whole`: those are all."""
+    """Rows found by a search; `looked` rows were searched, and `whole` states whether these are all rows."""
 
     rows: Sequence[FoundRow]
     looked: int
@@ -105,7 +111,7 @@ class FoundRows:
 
 @dataclass(frozen=True, slots=True)
 class Excerpt:
-    """Some lines of one table: its headers, and of each line its number and its cells as texts, long ones shortened."""
+    """Lines of one table: its headers, and the number and the cells of each line; long texts are shortened."""
 
     sheet: str | None
     headers: tuple[str, ...]
@@ -114,9 +120,9 @@ class Excerpt:
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """The first records of a snapshot, by column; `failure` tells why there are not more.
+    """First records of a snapshot, by column; `failure` states why reading ended early.
 
-    `mapping` is what the first table's columns mean, `problems` what could not be read of the first rows.
+    `mapping` is that of the first table, `problems` are those of the first rows.
     """
 
     records: Sequence[Mapping[str, Any]]

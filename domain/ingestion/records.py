@@ -1,7 +1,7 @@
-"""Statements from pushed records: `{product, variants}` in the shape of the catalogue's own data.
+"""Statements from pushed records: `{product, variants}` in the shape of catalogue data.
 
-Values are typed already, so they are checked rather than parsed. A schema names the check of each member: a function, a
-schema of its own for an object, or a list of one schema for a list of objects.
+Values are typed, so they are checked, not parsed. A schema has a check for each member: a function, a nested schema for
+an object, or a list of one schema for a list of objects.
 """
 
 import re
@@ -61,7 +61,7 @@ _MONEY = 'an exact number with its currency, such as {"amount": 49.5, "currency"
 def _line(value: Any) -> Parsed[str]:
     """Check a one-line text."""
     if not isinstance(value, str):
-        return unreadable(str(value), "is no text")
+        return unreadable(str(value), "is not a text")
     found = stated(value)
     return overlong(found, MAX_TITLE) if found is not None and len(found) > MAX_TITLE else Parsed(found)
 
@@ -69,24 +69,24 @@ def _line(value: Any) -> Parsed[str]:
 def _body(value: Any) -> Parsed[str]:
     """Check a text of several lines."""
     if not isinstance(value, str):
-        return unreadable(str(value), "is no text")
+        return unreadable(str(value), "is not a text")
     found = plain(value)
     return overlong(found, MAX_TEXT) if len(found) > MAX_TEXT else Parsed(found or None)
 
 
 def _code(value: Any) -> Parsed[str]:
-    """Check a code: a text, or a whole number standing for one."""
+    """Check a code: a text or a whole number."""
     if isinstance(value, int) and not isinstance(value, bool):
         value = str(value)
     if not isinstance(value, str) or len(value) > MAX_TITLE:
-        return unreadable(str(value), "is no code")
+        return unreadable(str(value), "is not a code")
     return Parsed(code(value))
 
 
 def _lines(value: Any) -> Parsed[list[str]]:
     """Check a list of one-line texts."""
     if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
-        return unreadable(str(value), "is no list of texts")
+        return unreadable(str(value), "is not a list of texts")
     if len(value) > ITEMS:
         return refused(ProblemKind.TOO_LONG, str(value), f"has more than {ITEMS} entries")
     found = [kept for item in value if (kept := stated(item))]
@@ -96,9 +96,9 @@ def _lines(value: Any) -> Parsed[list[str]]:
 
 
 def _category(value: Any) -> Parsed[str]:
-    """Check the id of a category of the taxonomy."""
+    """Check the ID of a category of the taxonomy."""
     known = isinstance(value, str) and value in categories.everything()
-    return Parsed(value) if known else unreadable(str(value), "is no category of the taxonomy")
+    return Parsed(value) if known else unreadable(str(value), "is not a category of the taxonomy")
 
 
 def _flag(value: Any) -> Parsed[bool]:
@@ -106,7 +106,7 @@ def _flag(value: Any) -> Parsed[bool]:
 
 
 def _number(value: Any) -> Decimal | None:
-    """An exact number from a JSON number or its text, or None."""
+    """Return the exact value of a JSON number or a numeric text, or None."""
     if isinstance(value, bool) or not isinstance(value, int | float | str | Decimal):
         return None
     text = repr(value) if isinstance(value, float) else str(value).strip()
@@ -115,31 +115,31 @@ def _number(value: Any) -> Decimal | None:
 
 def _plain_number(value: Any) -> Parsed[Decimal]:
     found = _number(value)
-    return unreadable(str(value), "is no number") if found is None else Parsed(found)
+    return unreadable(str(value), "is not a number") if found is None else Parsed(found)
 
 
 def _member(value: Any, name: str) -> str:
-    """What a sentence quotes: the member that is no number, or the whole."""
+    """Return the text to quote in a problem: the member if there is one, else the whole value."""
     return str(value[name] if isinstance(value, Mapping) and name in value else value)
 
 
 def _measure(value: Any, *, weighs: bool) -> Parsed[Any]:
-    """Check a length or weight `{value, unit}`, or as it is answered. Problems: unreadable, unknown_unit, out_of_range."""
+    """Check a length or weight `{value, unit}`, or one in the API's own form. Problems: unreadable, unknown_unit, out_of_range."""
     answered = isinstance(value, Mapping) and value.get("given") is not None
     given = value["given"] if answered else value
     if not isinstance(given, Mapping) or (amount := _number(given.get("value"))) is None:
         example = '{"value": 12.5, "unit": "kg"}' if weighs else '{"value": 95, "unit": "cm"}'
-        return unreadable(_member(given, "value"), f"is no measure; send a number with its unit, such as {example}")
+        return unreadable(_member(given, "value"), f"is not a measure; send a number with its unit, such as {example}")
     named = str(given.get("unit", ""))
     unit = weight_unit_named(named) if weighs else unit_named(named)
     if unit is None:
         known = ", ".join(POUNDS if weighs else INCHES)
-        return refused(ProblemKind.UNKNOWN_UNIT, named, f"is no unit that is known ({known})")
+        return refused(ProblemKind.UNKNOWN_UNIT, named, f"is not a known unit ({known})")
     if amount <= 0:
         return refused(ProblemKind.OUT_OF_RANGE, str(amount), "is below zero") if amount else NOTHING
     if 0 < hundredths(amount, unit) <= (MAX_WEIGHT if weighs else MAX_HUNDREDTHS):
         return Parsed(measured(amount, unit))
-    return refused(ProblemKind.OUT_OF_RANGE, str(amount), "is out of all proportion")
+    return refused(ProblemKind.OUT_OF_RANGE, str(amount), "is implausibly small or large")
 
 
 _length = partial(_measure, weighs=False)
@@ -147,42 +147,42 @@ _weight = partial(_measure, weighs=True)
 
 
 def _currency(value: Any) -> Parsed[str]:
-    """Check a currency's code, in whatever case; nothing for null."""
+    """Check a currency code in any case; null is nothing."""
     if value is None:
         return NOTHING
     found = value.strip().lower() if isinstance(value, str) else ""
     if found in EXPONENTS:
         return Parsed(found)
-    return refused(ProblemKind.UNKNOWN_CURRENCY, str(value), "is no currency code of ISO 4217")
+    return refused(ProblemKind.UNKNOWN_CURRENCY, str(value), "is not an ISO 4217 currency code")
 
 
-def _money(value: Any, *, beside: str | None) -> Parsed[tuple[int, str]]:
-    """Check money: `{amount, currency}`, or minor units as a whole number where a currency stands beside it.
+def _money(value: Any, *, default_currency: str | None) -> Parsed[tuple[int, str]]:
+    """Check money: `{amount, currency}`, or a whole number of minor units if the offer has a currency.
 
-    It gives minor units and currency. Problems: unreadable, unknown_currency, out_of_range.
+    The value is minor units and currency. Problems: unreadable, unknown_currency, out_of_range.
     """
     if isinstance(value, int) and not isinstance(value, bool):
-        if beside is None:
-            detail = f"has no currency beside it, as minor units must; send {_MONEY}"
+        if default_currency is None:
+            detail = f"is in minor units without a currency; send {_MONEY}"
             return refused(ProblemKind.UNKNOWN_CURRENCY, str(value), detail)
         if not 0 <= value <= _MOST_MINOR:
-            return refused(ProblemKind.OUT_OF_RANGE, str(value), "is below zero or out of all proportion")
-        return Parsed((value, beside)) if value else NOTHING
+            return refused(ProblemKind.OUT_OF_RANGE, str(value), "is below zero or implausibly large")
+        return Parsed((value, default_currency)) if value else NOTHING
     if not isinstance(value, Mapping) or (amount := _number(value.get("amount"))) is None:
-        return unreadable(_member(value, "amount"), f"is no money; send {_MONEY}")
+        return unreadable(_member(value, "amount"), f"is not an amount of money; send {_MONEY}")
     found = _currency(value.get("currency", ""))
     if found.value is None:
-        return Parsed(None, found.faults or unreadable(str(value), f"is no money; send {_MONEY}").faults)
+        return Parsed(None, found.faults or unreadable(str(value), f"is not an amount of money; send {_MONEY}").faults)
     if amount < 0:
         return refused(ProblemKind.OUT_OF_RANGE, str(amount), "is below zero")
     return Parsed((minor_units(amount, found.value), found.value)) if amount else NOTHING
 
 
 def _count(value: Any, *, least: int) -> Parsed[int]:
-    """Check a whole number from `least`."""
+    """Check a whole number of at least `least`."""
     found = _number(value)
     if found is None or found != found.to_integral_value():
-        return unreadable(str(value), "is no whole number; send one such as 12")
+        return unreadable(str(value), "is not a whole number; send a number such as 12")
     if not least <= found <= _MOST:
         return refused(ProblemKind.OUT_OF_RANGE, str(value), f"is not between {least} and {_MOST:,}")
     return Parsed(int(found))
@@ -193,37 +193,37 @@ _from_1 = partial(_count, least=1)
 
 
 def _one_of(*values: str) -> Check:
-    """A check for enumerated values."""
+    """Return a check of an enumerated value."""
 
     def check(value: Any) -> Parsed[str]:
         found = str(value).strip().lower().replace(" ", "_").replace("-", "_")
-        return Parsed(found) if found in values else unreadable(str(value), "is none of the values this field has")
+        return Parsed(found) if found in values else unreadable(str(value), "is not a value of this field")
 
     return check
 
 
 def _availability(value: Any) -> Parsed[str]:
-    """Check an availability by its own name or in a vendor's word."""
+    """Check an availability by its name or a vendor's word."""
     meaning = word_meaning(str(value)) if isinstance(value, str) else None
-    return Parsed(meaning.availability) if meaning else unreadable(str(value), "is no availability that is known")
+    return Parsed(meaning.availability) if meaning else unreadable(str(value), "is not a known availability")
 
 
 def _eta(value: Any) -> Parsed[str]:
-    return parse_date(value) if isinstance(value, str) else unreadable(str(value), "is no date")
+    return parse_date(value) if isinstance(value, str) else unreadable(str(value), "is not a date")
 
 
 def _gtin(value: Any) -> Parsed[str]:
     """Check a GTIN as text or as a whole number."""
     is_one = isinstance(value, str | int) and not isinstance(value, bool)
-    return parse_gtin(str(value)) if is_one else unreadable(str(value), "is no GTIN")
+    return parse_gtin(str(value)) if is_one else unreadable(str(value), "is not a GTIN")
 
 
 def _axes(value: Any) -> Parsed[dict[str, str | None]]:
-    """Check a map of axis to value, None for one that is to be removed."""
+    """Check an object of axes and values; a value of None removes the axis."""
     is_map = isinstance(value, Mapping)
     texts: list[Any] = [text for pair in value.items() for text in pair if text is not None] if is_map else []
     if not is_map or not all(isinstance(text, str) for text in texts):
-        return unreadable(str(value), "is no map of texts")
+        return unreadable(str(value), "is not an object of texts")
     if len(value) > ITEMS or any(len(text) > MAX_TITLE for text in texts):
         detail = f"The map has more than {ITEMS} entries, or a text longer than {MAX_TITLE} characters."
         return Parsed(None, (Fault(ProblemKind.TOO_LONG, detail),))
@@ -231,16 +231,16 @@ def _axes(value: Any) -> Parsed[dict[str, str | None]]:
 
 
 def _media(value: Any, base: str | None = None) -> Parsed[list[dict[str, Any]]]:
-    """Check pictures: addresses, or names of files below `base`, or objects with url, role, alt and position.
+    """Check pictures: addresses, file names below `base`, or objects with url, role, alt and position.
 
-    Faults name what is left out.
+    Faults state what is left out.
     """
     if not isinstance(value, list):
-        return unreadable(str(value), "is no list of media")
+        return unreadable(str(value), "is not a list of media")
     out: list[dict[str, Any]] = []
     faults: list[Fault] = []
     if len(value) > ITEMS:
-        faults.append(Fault(ProblemKind.TOO_LONG, f"Of {len(value)} media the first {ITEMS} are kept."))
+        faults.append(Fault(ProblemKind.TOO_LONG, f"The list has {len(value)} media; the first {ITEMS} are kept."))
     for place, item in enumerate(value[:ITEMS], start=1):
         entry = item if isinstance(item, Mapping) else {"url": item}
         found = addresses(str(entry.get("url", "")), base)
@@ -298,7 +298,7 @@ _VARIANT: Final[Schema] = {
 
 
 def _without_gaps(entry: dict[str, Any]) -> dict[str, Any]:
-    """An entry of a list, which replaces the list as a whole: what it removes was never there."""
+    """Return an entry of a list without null members, since a list is replaced as a whole."""
     whole = {name: _without_gaps(value) if isinstance(value, dict) else value for name, value in entry.items()}
     return {name: value for name, value in whole.items() if value is not None and value != {}}
 
@@ -316,40 +316,40 @@ class _Reader:
         """Note a problem of the record."""
         self.problems.append(Problem(field, problem, detail, self.line, external_id=self.key))
 
-    def taken(self, field: str, parsed: Parsed[Any]) -> Any:
-        """The value of what was checked, its faults reported."""
+    def _take(self, field: str, parsed: Parsed[Any]) -> Any:
+        """Return the checked value and report its faults."""
         for fault in parsed.faults:
             self.report(field, fault.problem, fault.detail)
         return parsed.value
 
     def members(self, value: Mapping[str, Any], schema: Schema, path: str, *known: str) -> dict[str, Any]:
-        """The members of an object that pass their checks; the others, and unknown ones, are reported."""
+        """Return the members of an object that pass their checks; report the others and unknown members."""
         out: dict[str, Any] = {}
         for name, item in value.items():
-            field, told = f"{path}.{name}", len(self.problems)
+            field, problem_count = f"{path}.{name}", len(self.problems)
             if name in known:
                 continue
             if name not in schema:
-                self.report(field, ProblemKind.UNREADABLE, f"{name} is no field that a record may have here.")
+                self.report(field, ProblemKind.UNREADABLE, f"{name} is not a field of a record at this place.")
                 continue
             found = None if item is None else self._checked(item, schema[name], field)
-            if found is not None or len(self.problems) == told:
-                out[name] = found  # a value that says nothing is as good as null
+            if found is not None or len(self.problems) == problem_count:
+                out[name] = found  # an empty value counts as null
         return out
 
     def _checked(self, value: Any, check: Any, field: str) -> Any:
-        """What passes a check, a schema of an object, or that of a list of objects."""
+        """Return the value if it passes a check, the schema of an object or that of a list of objects."""
         if isinstance(check, dict):
             if not isinstance(value, Mapping):
-                return self.taken(field, unreadable(str(value), "is no object"))
+                return self._take(field, unreadable(str(value), "is not an object"))
             found = self.members(value, check, field)
             return found if found or not value else None
         if not isinstance(check, list):
-            return self.taken(field, _media(value, self.settings.media_base_url) if check is _media else check(value))
+            return self._take(field, _media(value, self.settings.media_base_url) if check is _media else check(value))
         if not isinstance(value, list):
-            return self.taken(field, unreadable(str(value), "is no list"))
+            return self._take(field, unreadable(str(value), "is not a list"))
         if len(value) > ITEMS:
-            return self.taken(field, refused(ProblemKind.TOO_LONG, str(value), f"has more than {ITEMS} entries"))
+            return self._take(field, refused(ProblemKind.TOO_LONG, str(value), f"has more than {ITEMS} entries"))
         objects = self._objects(value, field, "entry")
         return [entry for path, item in objects if (entry := _without_gaps(self.members(item, check[0], path)))] or None
 
@@ -359,13 +359,13 @@ class _Reader:
             if isinstance(item, Mapping):
                 yield f"{path}.{place}", item
             else:
-                self.report(f"{path}.{place}", ProblemKind.UNREADABLE, f"This {noun} is no object.")
+                self.report(f"{path}.{place}", ProblemKind.UNREADABLE, f"This {noun} is not an object.")
 
     def _offer(self, given: Mapping[str, Any], path: str) -> dict[str, Any]:
-        """What an offer says: prices in minor units of its one currency; None for what is to be removed."""
-        beside = self.taken(f"{path}.currency", _currency(given.get("currency")))
+        """Return an offer's facts, with prices in minor units of its one currency and None for removed facts."""
+        currency_code = self._take(f"{path}.currency", _currency(given.get("currency")))
         schema: Schema = {
-            **dict.fromkeys(PRICES, partial(_money, beside=beside)),
+            **dict.fromkeys(PRICES, partial(_money, default_currency=currency_code)),
             "quantity": _from_0,
             "availability": _availability,
             "lead_time_days": _from_0,
@@ -380,7 +380,7 @@ class _Reader:
                 found[name] = minor
             else:
                 del found[name]
-                detail = f"One offer has one currency; {currency} is not {found['currency']}."
+                detail = f"Prices of an offer must share one currency; {currency} is not {found['currency']}."
                 self.report(f"{path}.{name}", ProblemKind.CONFLICT, detail)
         return found
 
@@ -388,27 +388,29 @@ class _Reader:
         if given is None:
             return []
         if not isinstance(given, list):
-            self.report(path, ProblemKind.UNREADABLE, "Offers are a list of objects.")
+            self.report(path, ProblemKind.UNREADABLE, "Offers must be a list of objects.")
             return []
         if len(given) > OFFERS:
-            left = f"{len(given) - OFFERS:,} offers were left out; a variant has at most {OFFERS}."
-            self.report(path, ProblemKind.TOO_LONG, f"Too much for one product: {left}")
+            reason = f"{len(given) - OFFERS:,} offers were left out; a variant has at most {OFFERS}."
+            self.report(path, ProblemKind.TOO_LONG, f"Too much for one product: {reason}")
         out: dict[str, OfferStatement] = {}
         for field, item in self._objects(given[:OFFERS], path, "offer"):
             location = _line(item.get("location", "")).value or self.settings.warehouse or "default"
             data: Any = self._offer(item, field)
             if location in out:
-                self.report(field, ProblemKind.DUPLICATE, f"A second offer at {location}; the first is kept.")
+                self.report(
+                    field, ProblemKind.DUPLICATE, f"The variant has two offers at {location}; the first is kept."
+                )
             elif data:
                 out[location] = OfferStatement(location, data)
         return list(out.values())
 
     def variants(self, given: Any) -> list[VariantStatement]:
-        """The variants of a record, each key once."""
+        """Return the variants of a record, each key once."""
         if given is None:
             return []
         if not isinstance(given, list):
-            self.report("variants", ProblemKind.UNREADABLE, "Variants are a list of objects.")
+            self.report("variants", ProblemKind.UNREADABLE, "Variants must be a list of objects.")
             return []
         found: dict[str, VariantStatement] = {}
         for path, item in self._objects(given, "variants", "variant"):
@@ -416,7 +418,7 @@ class _Reader:
             if key is None:
                 self.report(f"{path}.external_id", ProblemKind.MISSING, "A variant needs an external_id.")
             elif key in found:
-                detail = f"A second variant {key} in one record; the first is kept."
+                detail = f"The record has two variants {key}; the first is kept."
                 self.report(f"{path}.external_id", ProblemKind.DUPLICATE, detail)
             else:
                 data: Any = self.members(item, _VARIANT, path, "external_id", "offers")
@@ -426,16 +428,16 @@ class _Reader:
         return list(found.values())
 
     def discontinued(self, product: Mapping[str, Any]) -> bool | None:
-        """Whether the product says that it is discontinued; None when it says nothing of that, False for null."""
+        """Return whether the product states that it is discontinued; None without a statement, False for null."""
         if product.get("discontinued") is not None:
-            said: bool | None = self.taken("product.discontinued", _flag(product["discontinued"]))
-            return said
+            is_discontinued: bool | None = self._take("product.discontinued", _flag(product["discontinued"]))
+            return is_discontinued
         if product.get("status") is not None:
             return str(product["status"]).lower() == "discontinued"
         return False if "discontinued" in product or "status" in product else None
 
     def trim(self, data: dict[str, Any], variants: list[VariantStatement]) -> None:
-        """Leave out what is too much for one product (domain/kernel/bounds.py); one problem for each field."""
+        """Remove values beyond a product's limits (domain/kernel/bounds.py), with one problem for each field."""
         left_out = LeftOut()
         left_out.add_all(trim_product(data), "product.", self.line)
         if len(variants) > VARIANTS:
@@ -449,11 +451,19 @@ class _Reader:
 def from_record(
     record: Mapping[str, Any], settings: FeedSettings, line: int | None = None
 ) -> tuple[ProductStatement | None, list[Problem]]:
-    """What one pushed record says, to be merged (domain/ingestion/merging.py), and what is wrong with it.
+    """Return the statement of one pushed record, to be merged (domain/ingestion/merging.py), and its problems.
 
-    None when nothing of it can be kept. `line` is the record's place in its batch, from 1. Measures are `{value, unit}`, money
-    `{amount, currency}` in major units; both may also be as the API answers them. A product without `external_id` cannot
-    be kept; a bad value loses only itself, and what was there stays.
+    Measures are `{value, unit}`, money `{amount, currency}` in major units; both can also have the form of the API. An invalid
+    value is left out and the stored value stays.
+
+    Args:
+        record: The record.
+        settings: The settings of the source.
+        line: The record's place in its batch, from 1.
+
+    Returns:
+        The statement, or None if the record has no usable product, and the problems.
+
     """
     reader = _Reader(line, settings)
     product = record.get("product") if isinstance(record, Mapping) else None
@@ -466,13 +476,13 @@ def from_record(
         return None, reader.problems
     for name in record:
         if name not in ("product", "variants"):
-            reader.report(str(name), ProblemKind.UNREADABLE, f"{name} is no part of a record.")
+            reader.report(str(name), ProblemKind.UNREADABLE, f"{name} is not a member of a record.")
     data: Any = reader.members(product, _PRODUCT, "product", "external_id", "discontinued", "status")
     given = record.get("variants", [])
     variants = reader.variants(given)
-    gone = reader.discontinued(product)
+    is_discontinued = reader.discontinued(product)
     reader.trim(data, variants)
-    # Of offers, prices and stock alone, and of nothing else of the product.
+    # The record states only offers and nothing else about the product.
     parts = [item for item in given if isinstance(item, Mapping)] if isinstance(given, list) else []
     alone = len(product) == 1 and all(item.keys() <= {"external_id", "offers"} for item in parts)
-    return ProductStatement(key, data, variants, gone, given is None, alone), reader.problems
+    return ProductStatement(key, data, variants, is_discontinued, given is None, alone), reader.problems

@@ -1,1 +1,1 @@
-"""What the columns of a source's files mean: proposed by runs, confirmed by people, learned from."""
+"""Column mappings of sources: runs propose them, people confirm them, later runs learn from confirmed ones."""

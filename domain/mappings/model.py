@@ -1,4 +1,4 @@
-"""The mapping of one header set of a source, what people confirm of it, and how much of it is kept."""
+"""Mapping of one header set of a source, its confirmation and the limits on stored mappings."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -14,13 +14,13 @@ from domain.kernel.paging import Filter
 from domain.kernel.plain import plain
 
 KEPT = 200
-"""Header sets that are kept for a source; beyond that the oldest ones that nobody confirmed go."""
+"""Maximum number of mappings of a source; beyond it the oldest unconfirmed ones are deleted."""
 KNOWN = 200
-"""Confirmed header sets of a source, and as many of the other sources of its organisation, that its runs go by."""
+"""Maximum number of confirmed mappings of a source that a run uses, and of its organisation's other sources."""
 
 
 class MappingStatus(StoredEnum):
-    """Whether a person has confirmed it."""
+    """State of a mapping: proposed by a run, or confirmed by a person."""
 
     PROPOSED = "proposed"
     CONFIRMED = "confirmed"
@@ -28,10 +28,11 @@ class MappingStatus(StoredEnum):
 
 @dataclass(frozen=True, slots=True)
 class SourceMapping:
-    """What the columns of one header set mean, of all those that a source's files have had.
+    """Column mapping of one header set that files of a source have had.
 
-    `digest` tells the header set (ingestion.mapping.learned.digest_of); `stream` is that of the run which last proposed it;
-    `samples` are a few rows below the headers, their cells shortened; `asked` the positions that a model was asked about.
+    `digest` identifies the header set (ingestion.mapping.learned.digest_of). `stream` is that of the last run that proposed
+    the mapping. `samples` are a few rows below the headers, with shortened cells. `asked` are the positions of the columns
+    about which a model was asked.
     """
 
     id: str
@@ -51,9 +52,9 @@ class SourceMapping:
 
 @dataclass(frozen=True, slots=True)
 class ColumnEdit:
-    """What a person says of one column, named by its position or by its exact header; None for `field`: not to be read.
+    """Edit of one column, identified by its position or its exact header; a `field` of None excludes the column.
 
-    Without `settings` those of the column stay if its field does, and are worked out from its samples otherwise.
+    Without `settings` the column keeps its settings if its field is unchanged; otherwise they follow from its samples.
     """
 
     field: str | None
@@ -64,40 +65,42 @@ class ColumnEdit:
 
 @dataclass(frozen=True, slots=True)
 class Confirmation:
-    """What a person confirms: the mapping as it is, but for these columns."""
+    """Request to confirm a mapping, with edits of some columns."""
 
     columns: tuple[ColumnEdit, ...] = field(default=())
 
 
 @dataclass(frozen=True, slots=True)
 class MappingFilter(Filter):
-    """Which mappings a list shows."""
+    """Filter of the list of mappings."""
 
     source: str | None = None
 
 
 def confirmed(before: SourceMapping, after: SourceMapping) -> Change:
-    """The audit entry of a confirmation: the status, and the columns that changed."""
-    old, new = _read(before), _read(after)
+    """Return the audit change of a confirmation: the status and the columns that changed."""
+    old, new = _plain_entries(before), _plain_entries(after)
     differing = [position for position in range(len(after.headers)) if old.get(position) != new.get(position)]
-    return Change("mapping", after.id, "update", _told(before, old, differing), _told(after, new, differing))
+    return Change(
+        "mapping", after.id, "update", _audit_data(before, old, differing), _audit_data(after, new, differing)
+    )
 
 
-def _read(mapping: SourceMapping) -> dict[int, Any]:
+def _plain_entries(mapping: SourceMapping) -> dict[int, Any]:
     entries = by_position(mapping.columns, mapping.unmapped)
-    return {position: {**plain(one), "field": getattr(one, "field", None)} for position, one in entries.items()}
+    return {position: {**plain(entry), "field": getattr(entry, "field", None)} for position, entry in entries.items()}
 
 
 def put_back(mapping: SourceMapping, before: Mapping[str, Any], now: datetime) -> SourceMapping:
-    """The mapping with what an audit entry says was before: its status, and the columns that were otherwise."""
+    """Return the mapping with the status and columns of an audit entry's `before`."""
     entries = by_position(mapping.columns, mapping.unmapped)
-    for one in before.get("columns", ()):
-        if one["field"] is not None:
-            entries[one["position"]] = Column(**{**one, "tier": MappingTier(one["tier"])})
-        elif "reason" in one:
-            entries[one["position"]] = Unmapped(one["position"], one["column"], UnmappedReason(one["reason"]))
+    for entry in before.get("columns", ()):
+        if entry["field"] is not None:
+            entries[entry["position"]] = Column(**{**entry, "tier": MappingTier(entry["tier"])})
+        elif "reason" in entry:
+            entries[entry["position"]] = Unmapped(entry["position"], entry["column"], UnmappedReason(entry["reason"]))
         else:
-            entries.pop(one["position"], None)
+            entries.pop(entry["position"], None)
     columns, unmapped = parted(entries)
     return replace(
         mapping,
@@ -109,11 +112,11 @@ def put_back(mapping: SourceMapping, before: Mapping[str, Any], now: datetime) -
     )
 
 
-def _told(mapping: SourceMapping, columns: Mapping[int, Any], differing: Sequence[int]) -> dict[str, Any]:
-    told: dict[str, Any] = {"status": mapping.status}
+def _audit_data(mapping: SourceMapping, columns: Mapping[int, Any], differing: Sequence[int]) -> dict[str, Any]:
+    data: dict[str, Any] = {"status": mapping.status}
     if differing:
-        told["columns"] = [
+        data["columns"] = [
             columns.get(place, {"position": place, "column": mapping.headers[place], "field": None})
             for place in differing
         ]
-    return told
+    return data

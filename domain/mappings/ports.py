@@ -1,4 +1,4 @@
-"""Mappings in store."""
+"""Port for stored mappings."""
 
 from collections.abc import Sequence
 from typing import Protocol
@@ -9,16 +9,19 @@ from ports.unit_of_work import Store
 
 
 class MappingStore(Store[SourceMapping], Protocol):
-    """In a tenant's transaction. A source has one mapping a header set; adding another raises Conflict."""
+    """Mappings in a tenant's transaction. Adding a second mapping of a source's header set raises Conflict."""
 
     async def of_headers(self, source: str, digests: Sequence[str]) -> Sequence[SourceMapping]:
-        """Those of the source for these header sets, kept from being changed by others."""
+        """Return and lock the source's mappings of these header sets."""
         ...
 
     async def confirmed(self, source: str, most: int) -> Sequence[KnownMapping]:
-        """What was confirmed, last first: `most` of the source's own, then `most` of the tenant's other sources."""
+        """Return up to `most` confirmed mappings of the source and up to `most` of the tenant's other sources.
+
+        Those of the source come first; each group is ordered by time of confirmation, latest first.
+        """
         ...
 
     async def prune(self, source: str, keep: int) -> None:
-        """Forget the oldest of the source's mappings beyond so many in all; confirmed ones stay."""
+        """Delete the source's oldest unconfirmed mappings beyond `keep` mappings in all."""
         ...

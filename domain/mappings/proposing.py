@@ -1,4 +1,4 @@
-"""The mappings of the header sets that a run has read: what is kept of a table, and how it is brought up to date."""
+"""Proposals of mappings for the header sets that a run has read, and updates of stored proposals."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -15,19 +15,19 @@ from domain.mappings.confirming import CUT
 from domain.mappings.model import MappingStatus, SourceMapping
 
 MOST_COLUMNS = 2_000
-"""Columns of a table that is mapped by people."""
+"""Maximum number of columns of a table that people can map."""
 HEADER_BYTES = 128 << 10
-"""Characters of all its headers together."""
+"""Maximum number of characters of all headers of such a table."""
 SAMPLE_ROWS = 5
-_TOLD_COLUMNS = 500
-_TOLD_CHARS = 200
+_LOGGED_COLUMNS = 500
+_LOGGED_CHARS = 200
 _SAMPLE_CHARS = 100
 _SAMPLES_CHARS = 48 << 10
 _FEWEST_CHARS = 8
 
 
 def few_rows(rows: Sequence[Sequence[str]], width: int) -> tuple[tuple[str, ...], ...]:
-    """The first rows with something in them, each cell shortened so that all together stay small."""
+    """Return the first rows that are not blank, with cells shortened to a common limit on total size."""
     filled = [row for row in rows if any(cell.strip() for cell in row)][:SAMPLE_ROWS]
     longest = max(_FEWEST_CHARS, min(_SAMPLE_CHARS, _SAMPLES_CHARS // max(1, width * SAMPLE_ROWS)))
     return tuple(tuple(_shortened(cell, longest) for cell in row[:width]) for row in filled)
@@ -39,13 +39,13 @@ def _shortened(cell: str, longest: int) -> str:
 
 
 def is_mappable(headers: Sequence[str]) -> bool:
-    """Whether people can be asked about a table of these headers: a few thousand columns are nobody's to review."""
+    """Return whether a table has few and short enough headers to be mapped by people."""
     return 0 < len(headers) <= MOST_COLUMNS and sum(map(len, headers)) <= HEADER_BYTES
 
 
 @dataclass(slots=True)
 class TableLog:
-    """How the tables of a feed are read: the first of them one by one, each header set of a sheet once; all are counted."""
+    """Log of how a feed's tables are mapped: the first tables in full, each header set of a sheet once; totals for all."""
 
     first: list[ReadTable] = field(default_factory=list)
     columns: int = 0
@@ -54,7 +54,7 @@ class TableLog:
     _seen: set[tuple[str | None, tuple[str, ...]]] = field(default_factory=set)
 
     def add(self, sheet: str | None, mapping: HeaderMapping, rows: Sequence[Sequence[str]], *, given: bool) -> None:
-        """Note one; `rows` are its first rows as texts, `given` says that its connector knows what the columns mean."""
+        """Add a table; `rows` are its first rows as texts, `given` states that its connector defines the columns."""
         if (sheet, mapping.headers) in self._seen:
             return
         self.columns += len(mapping.headers)
@@ -64,36 +64,43 @@ class TableLog:
         self._seen.add((sheet, mapping.headers))
         asked = not given and is_mappable(mapping.headers)
         samples = few_rows(rows, len(mapping.headers)) if asked else ()
-        told = _clean(mapping if asked else _beginning(mapping))
-        table = ReadTable(storable(sheet) if sheet else None, told, samples, asked)
+        logged = _clean(mapping if asked else _truncated(mapping))
+        table = ReadTable(storable(sheet) if sheet else None, logged, samples, asked)
         self.room -= len(table.mapping.headers)
         self.first.append(table)
 
     def tables(self) -> ReadTables:
-        """What there is by now."""
+        """Return the tables and totals so far."""
         return ReadTables(tuple(self.first), self.columns, self.unmapped)
 
 
 def _clean(mapping: HeaderMapping) -> HeaderMapping:
-    """The mapping with its texts as databases and messages take them."""
+    """Return the mapping with all texts made storable."""
     return HeaderMapping(
         tuple(map(storable, mapping.headers)),
-        tuple(replace(one, column=storable(one.column), settings=dict(one.settings)) for one in mapping.columns),
-        tuple(replace(one, column=storable(one.column)) for one in mapping.unmapped),
+        tuple(
+            replace(column, column=storable(column.column), settings=dict(column.settings))
+            for column in mapping.columns
+        ),
+        tuple(replace(column, column=storable(column.column)) for column in mapping.unmapped),
         mapping.missing,
     )
 
 
-def _beginning(mapping: HeaderMapping) -> HeaderMapping:
-    """The first columns of a mapping, their headers shortened: enough to tell of."""
-    columns = tuple(replace(c, column=c.column[:_TOLD_CHARS]) for c in mapping.columns if c.position < _TOLD_COLUMNS)
-    unmapped = tuple(replace(u, column=u.column[:_TOLD_CHARS]) for u in mapping.unmapped if u.position < _TOLD_COLUMNS)
-    headers = tuple(header[:_TOLD_CHARS] for header in mapping.headers[:_TOLD_COLUMNS])
+def _truncated(mapping: HeaderMapping) -> HeaderMapping:
+    """Return the first columns of a mapping, with shortened headers."""
+    columns = tuple(
+        replace(c, column=c.column[:_LOGGED_CHARS]) for c in mapping.columns if c.position < _LOGGED_COLUMNS
+    )
+    unmapped = tuple(
+        replace(u, column=u.column[:_LOGGED_CHARS]) for u in mapping.unmapped if u.position < _LOGGED_COLUMNS
+    )
+    headers = tuple(header[:_LOGGED_CHARS] for header in mapping.headers[:_LOGGED_COLUMNS])
     return HeaderMapping(headers, columns, unmapped, mapping.missing)
 
 
 def new_mapping(source: str, stream: Stream, table: ReadTable, now: datetime) -> SourceMapping:
-    """The mapping of a header set that the source has not had before."""
+    """Return the proposed mapping of a header set that is new to the source."""
     return SourceMapping(
         id=new_id("map"),
         source=source,
@@ -110,9 +117,9 @@ def new_mapping(source: str, stream: Stream, table: ReadTable, now: datetime) ->
 
 
 def brought_up_to_date(known: SourceMapping, table: ReadTable, stream: Stream, now: datetime) -> SourceMapping:
-    """The mapping as this run proposes it; the very same one where nothing changes, or a person has confirmed it.
+    """Return the mapping as this run proposes it; the same object if it is confirmed or nothing changes.
 
-    What a model was asked before, and still stands beside the rest, is kept: it is not asked the same thing twice.
+    Columns of tier `model` are kept where they do not conflict with the new proposal, since a model is asked only once.
     """
     if known.status != MappingStatus.PROPOSED:
         return known

@@ -1,4 +1,4 @@
-"""What a column's samples would be read as under a field, before anybody confirms it."""
+"""Preview of how a column's samples would be read as a field, before the mapping is confirmed."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,13 +14,13 @@ from domain.kernel.errors import DomainError
 from domain.kernel.plain import plain
 from domain.mappings.model import SourceMapping
 
-_BESIDE = frozenset({"currency", "availability", "position", "role", "index"})
-"""What follows from a value and is none of its own."""
+_DERIVED = frozenset({"currency", "availability", "position", "role", "index"})
+"""Fields that are derived from another value."""
 
 
 @dataclass(frozen=True, slots=True)
 class Tried:
-    """One sample: the cell, what it is read as (path and value), and what is wrong with it."""
+    """One sample: the cell, the path and value of each field read from it, and its first problem."""
 
     cell: str
     values: tuple[tuple[str, Any], ...]
@@ -28,22 +28,22 @@ class Tried:
 
 
 def tried(mapping: SourceMapping, column: Column, settings: FeedSettings) -> Sequence[Tried]:
-    """Each sample of the column as the field reads it alone; none for a field or settings that there are not."""
+    """Return each sample as read by this column alone; empty if the field or a setting is invalid."""
     if not is_field(column.field):
         return ()
     given = {name: value for name, value in column.settings.items() if name != "unit_by"}
-    read, faults = read_settings(column.field, given, {})
+    settings_read, faults = read_settings(column.field, given, {})
     if faults:
         return ()
-    alone = Column(column.position, column.column, column.field, read)
+    alone = Column(column.position, column.column, column.field, settings_read)
     try:
         plan = ReadPlan(HeaderMapping(mapping.headers, (alone,), ()), settings)
     except (DomainError, ValueError):
         return ()
-    return [_read(row, column, plan) for row in mapping.samples if column.position < len(row)]
+    return [_read_sample(row, column, plan) for row in mapping.samples if column.position < len(row)]
 
 
-def _read(row: Sequence[str], column: Column, plan: Any) -> Tried:
+def _read_sample(row: Sequence[str], column: Column, plan: Any) -> Tried:
     cell = row[column.position]
     if not cell:
         return Tried(cell, ())
@@ -59,12 +59,12 @@ def _values(statement: ProductStatement) -> Iterator[tuple[str, Any]]:
     for variant in statement.variants:
         yield from _leaves("", plain(variant.data))
         for offer in variant.offers:
-            found = list(_leaves("", plain(offer.data)))
-            yield from [one for one in found if one[0] not in _BESIDE] or found
+            leaves = list(_leaves("", plain(offer.data)))
+            yield from [leaf for leaf in leaves if leaf[0] not in _DERIVED] or leaves
 
 
 def _leaves(path: str, value: Any) -> Iterator[tuple[str, Any]]:
-    """Values by dotted path; a measure or a list of texts is one value."""
+    """Yield the values with their dotted paths; a measure or a list of texts is one value."""
     if isinstance(value, Mapping) and "given" not in value and value:
         for name, part in value.items():
             if name not in ("role", "position"):

@@ -1,4 +1,4 @@
-"""What people do with mappings, what runs leave of the tables that they read, and what a model is asked about them."""
+"""Use cases of mappings: confirmation by people, proposals by runs and questions to a model."""
 
 import asyncio
 import logging
@@ -52,21 +52,21 @@ from ports.models import ModelLater, ModelQuestion, ModelRefused, Models, ModelU
 from ports.unit_of_work import Tx, UnitOfWork
 
 _LOG = logging.getLogger("joinery.mappings")
-_PATIENCE = 120.0
-"""Seconds until a model that says nothing counts as one to ask later."""
-_AGAIN = timedelta(seconds=2)
+_MODEL_TIMEOUT_SECONDS = 120.0
+"""Seconds after which a model that has not answered is asked again later."""
+_RETRY_AFTER = timedelta(seconds=2)
 _LONGEST = timedelta(days=1)
 
 
 class Replaying(Protocol):
-    """Working a source's kept snapshot through once more, after a mapping was confirmed."""
+    """Port for replaying a source's stored snapshot after a mapping was confirmed."""
 
     def settings(self, source: Source, stream: Stream) -> FeedSettings:
-        """Return how the source's values are read."""
+        """Return the settings by which the stream's values are read."""
         ...
 
     async def after_mapping(self, tx: Tx, source: Source, mapping: SourceMapping) -> None:
-        """Queue a run over the snapshot that the mapping is about; none where nothing is kept.
+        """Queue a run over the snapshot that the mapping belongs to; do nothing if no snapshot is stored.
 
         Raises Conflict while a run is open.
         """
@@ -75,7 +75,7 @@ class Replaying(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class MappingService:
-    """Mappings of one tenant's sources."""
+    """Use cases for mappings of a tenant's sources."""
 
     replaying: Replaying
 
@@ -93,10 +93,16 @@ class MappingService:
         return mapping
 
     async def confirm(self, tx: Tx, id: str, asked: Confirmation) -> SourceMapping:
-        """Confirm the mapping, with changes, and have the source's snapshot read by it.
+        """Confirm the mapping, with edits, and queue a run over the source's stored snapshot.
 
-        One that is confirmed already is answered again where nothing changes, and starts nothing. Raises NotFound;
-        InvalidRequest, Unprocessable (confirming.confirm); Conflict while a run is open or the source is not active.
+        Return a mapping that is confirmed already and does not change as it is, without a run.
+
+        Raises:
+            NotFound: The mapping does not exist.
+            InvalidRequest: An edit is invalid (`confirming.confirm`).
+            Unprocessable: The mapping cannot be used (`confirming.confirm`).
+            Conflict: A run is open, or the source is not active.
+
         """
         source, before = await self._locked(tx, id)
         after = confirm(before, asked.columns, self.replaying.settings(source, before.stream), tx.now)
@@ -106,9 +112,9 @@ class MappingService:
         return after
 
     async def take_back(self, tx: Tx, act: Act) -> None:
-        """Have a confirmed mapping be what it was before, and the source's snapshot read by that.
+        """Restore the mappings that the act confirmed to their former state, and queue runs over the stored snapshots.
 
-        Raises NotFound; Conflict while a run is open or the source is not active.
+        Raises NotFound; raises Conflict while a run is open or the source is not active.
         """
         for _, change in act.changes("mapping"):
             source, before = await self._locked(tx, change.id)
@@ -135,20 +141,22 @@ class MappingService:
 async def keep_proposals(
     tx: Tx, source: str, stream: Stream, tables: Sequence[ReadTable], *, ask: bool = False
 ) -> dict[str, str]:
-    """Keep a mapping for each header set of a feed, once; return their ids by the header set's digest.
+    """Store or update one mapping for each header set of a feed; return the mapping IDs by digest of the header set.
 
-    With `ask` a job is left for each that a model may know more about.
+    With `ask`, add a job for each mapping that has columns to ask a model about.
     """
-    wanted: dict[str, ReadTable] = {}
+    tables_by_digest: dict[str, ReadTable] = {}
     for table in tables:
         if table.asked:
-            wanted.setdefault(digest_of(table.mapping.headers), table)
-    if not wanted:
+            tables_by_digest.setdefault(digest_of(table.mapping.headers), table)
+    if not tables_by_digest:
         return {}
-    known = {mapping.digest: mapping for mapping in await tx[MappingStore].of_headers(source, list(wanted))}
+    mappings_by_digest = {
+        mapping.digest: mapping for mapping in await tx[MappingStore].of_headers(source, list(tables_by_digest))
+    }
     ids = {}
-    for digest, table in wanted.items():
-        before = known.get(digest)
+    for digest, table in tables_by_digest.items():
+        before = mappings_by_digest.get(digest)
         if before is None:
             mapping = new_mapping(source, stream, table, tx.now)
             await tx[MappingStore].add(mapping)
@@ -157,7 +165,7 @@ async def keep_proposals(
         if ask and askable(mapping):
             await tx[JobStore].add(asking(tx.tenant, mapping.id))
         ids[digest] = mapping.id
-    if len(known) < len(wanted):
+    if len(mappings_by_digest) < len(tables_by_digest):
         await tx[MappingStore].prune(source, KEPT)
     return ids
 
@@ -171,18 +179,18 @@ class _Question:
 
 @dataclass(frozen=True, slots=True)
 class MappingAsking:
-    """The handler of `mappings.ask` jobs. No connection is held while the model thinks.
+    """Handler of `mappings.ask` jobs. It holds no database connection while it waits for the model.
 
-    What it says counts only for the very mapping that it was asked about: where a person or a run was quicker it is dropped.
+    An answer is dropped if a person or a run has changed the mapping in the meantime.
     """
 
     uow: UnitOfWork
     models: Models | None
     settings: Callable[[Source, Stream], FeedSettings]
-    patience: float = _PATIENCE
+    patience: float = _MODEL_TIMEOUT_SECONDS
 
     async def __call__(self, job: ClaimedJob, lost: asyncio.Event) -> None:
-        """Carry out one job."""
+        """Ask the model about one mapping and store the outcome."""
         question = await self._question(job)
         if question is None or self.models is None:
             async with self.uow.begin(job.tenant, job.context()) as tx:
@@ -196,17 +204,17 @@ class MappingAsking:
                 )
             guesses = guesses_of(answer.value, places)
         except BadGuess as fault:
-            _LOG.warning("a model's answer is void", extra={"mapping": mapping.id, "reason": str(fault)})
-            await self._put_down(job, question, (), answer.usage)
+            _LOG.warning("model answer discarded", extra={"mapping": mapping.id, "reason": str(fault)})
+            await self._save_answer(job, question, (), answer.usage)
         except ModelRefused as refusal:
-            _LOG.info("a model refused", extra={"mapping": mapping.id, "reason": str(refusal)})
-            await self._put_down(job, question, (), refusal.usage)
+            _LOG.info("model refused the question", extra={"mapping": mapping.id, "reason": str(refusal)})
+            await self._save_answer(job, question, (), refusal.usage)
         except ModelLater as failure:
             await self._put_off(job, mapping, str(failure), failure.after, failure.usage)
         except TimeoutError:
-            await self._put_off(job, mapping, "it said nothing", None, None)
+            await self._put_off(job, mapping, "no answer in time", None, None)
         else:
-            await self._put_down(job, question, guesses, answer.usage)
+            await self._save_answer(job, question, guesses, answer.usage)
 
     async def _question(self, job: ClaimedJob) -> _Question | None:
         async with self.uow.read(job.tenant) as tx:
@@ -217,26 +225,26 @@ class MappingAsking:
         places = askable(mapping)
         return _Question(mapping, places, self.settings(source, mapping.stream)) if places else None
 
-    async def _put_down(
+    async def _save_answer(
         self, job: ClaimedJob, question: _Question, guesses: Sequence[Guess], usage: ModelUsage | None
     ) -> None:
         before = question.mapping
         async with self.uow.begin(job.tenant, job.context()) as tx:
             await _count(tx, before, usage)
-            now = await tx[MappingStore].get(before.id, lock=True)
-            if now == before:
+            current = await tx[MappingStore].get(before.id, lock=True)
+            if current == before:
                 await tx[MappingStore].save(answered(before, question.places, guesses, question.settings, tx.now))
-            elif now and now.status == MappingStatus.PROPOSED and delay(job.attempt) is not None:
-                await tx[JobStore].put_off(job, tx.now + _AGAIN)
+            elif current and current.status == MappingStatus.PROPOSED and delay(job.attempt) is not None:
+                await tx[JobStore].put_off(job, tx.now + _RETRY_AFTER)
                 return
             await tx[JobStore].finish(job)
 
     async def _put_off(
         self, job: ClaimedJob, mapping: SourceMapping, reason: str, after: timedelta | None, usage: ModelUsage | None
     ) -> None:
-        """Ask again, but not without end: then the next run that reads these headers has it asked anew."""
+        """Postpone the job, or finish it after the last attempt; the next run with these headers then queues another."""
         wait = delay(job.attempt)
-        _LOG.info("a model is asked later", extra={"mapping": mapping.id, "reason": reason})
+        _LOG.info("model question postponed", extra={"mapping": mapping.id, "reason": reason})
         async with self.uow.begin(job.tenant, job.context()) as tx:
             await _count(tx, mapping, usage)
             if wait is None:

@@ -66,7 +66,7 @@ async def test_a_file_is_looked_into_and_then_connected(desk: Desk) -> None:
     form = await owner.get("/console/sources/new/file")
     assert (await send_file(owner, form, "/console/sources/new/file", b"")).status == 422
     looked = await owner.follow(await send_file(owner, form, "/console/sources/new/file", FEED, "../oak-2026.csv"))
-    assert "Oak 2026" in looked.text and "Oak chair" in looked.text and "no length" in unescape(looked.text)
+    assert "Oak 2026" in looked.text and "Oak chair" in looked.text and "not a length" in unescape(looked.text)
     assert (await desk.shop.client.get("/v1/sources")).json()["data"] == [], "nothing is kept yet"
     draft = looked.field("draft")
     priced = await owner.get(
@@ -219,7 +219,9 @@ async def test_what_is_wrong_is_told_in_words_and_nothing_of_a_feed_is_markup(de
     await desk.shop.change(
         source["id"], status="blocked", status_reason=StatusReason("fetch_refused", f"403 {HOSTILE}")
     )
-    problems = (Problem("price", "unreadable", f"{HOSTILE} is no price.", line=3, column="Price", external_id=HOSTILE),)
+    problems = (
+        Problem("price", "unreadable", f"{HOSTILE} is not a price.", line=3, column="Price", external_id=HOSTILE),
+    )
     run = builders.run(
         source["id"], status="failed", problems=problems, stats={"problems": 1}, created_at=desk.shop.world.clock.now(),
         snapshot="snapshots/x",

@@ -1,1 +1,1 @@
-"""What a column of a given field adds to the draft of a row."""
+"""Readers of columns, which fill the drafts of rows."""

@@ -1,6 +1,6 @@
-"""Items without a common key that are one product by two evidences, and how their rows become the variants of one.
+"""Families: items without a common product key whose rows become variants of one product.
 
-Their titles differ in size or colour alone, and their codes have one stem.
+Items form a family if their titles differ only in size or colour and their codes have the same stem.
 """
 
 import re
@@ -38,7 +38,7 @@ _CODES = words("colours", "codes")
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """What a row may share with others: `family` names all of them, `sizes` and `colour` are what the title adds to that."""
+    """A row's membership of a family: the key of the family, and the sizes and the colour in the row's title."""
 
     family: str
     sizes: tuple[str, ...]
@@ -46,7 +46,7 @@ class Member:
 
     @property
     def apart(self) -> int:
-        """One number for size and colour."""
+        """Hash of size and colour, which differs between the members of a family."""
         text = f"{plain_words(' '.join(self.sizes))}|{plain_words(self.colour)}"
         return int.from_bytes(blake2b(text.encode(), digest_size=7).digest())
 
@@ -57,9 +57,13 @@ FamilyOf = Callable[[Sequence[Any]], "Member | None"]
 def family_of(
     codes: Sequence[int], titles: Sequence[int], colours: Sequence[int], subtitles: Sequence[int] = ()
 ) -> FamilyOf | None:
-    """Reads rows' families; positions of the columns for codes, titles, colours and short descriptions.
+    """Return a reader of a row's family, or None if there are no columns of codes or of titles.
 
-    None where codes or titles are missing.
+    Args:
+        codes: Positions of the columns of codes; only the first is used.
+        titles: Positions of the columns of titles.
+        colours: Positions of the columns of colours.
+        subtitles: Positions of the columns of short descriptions.
     """
     if not codes or not titles:
         return None
@@ -81,7 +85,10 @@ def family_of(
 
 
 def stems_of(codes: Sequence[int], titles: Sequence[int]) -> Callable[[Sequence[Any]], int] | None:
-    """Gives rows a number that all of a family have, and few others; 0 for rows of none. It is asked of every row."""
+    """Return a reader of a hash of a row's code stem (0 without a stem), or None without columns of codes or titles.
+
+    All rows of a family have the same hash, and few others have it. The reader is called for every row, so it is cheap.
+    """
     if not codes or not titles:
         return None
     first = codes[0]
@@ -95,20 +102,23 @@ def stems_of(codes: Sequence[int], titles: Sequence[int]) -> Callable[[Sequence[
 
 
 def shared_title(title: str, apart: Sequence[str]) -> str:
-    """A title without the texts that tell its item from the others of the family."""
+    """Return a title without the texts in `apart`, which distinguish its item from the others of the family."""
     for text in apart:
         title = title.replace(text, " ", 1)
     return _GAPS.sub(", ", " ".join(title.split())).strip(" ,-/")
 
 
 def own_sizes(members: Sequence[tuple[str, ...]]) -> list[tuple[str, ...]]:
-    """What is left of each member's sizes without those that all share."""
+    """Return each member's sizes without those that all members share; all sizes if their number differs."""
     shared = set(members[0]).intersection(*members[1:]) if len({len(sizes) for sizes in members}) == 1 else set[str]()
     return [tuple(size for size in sizes if size not in shared) for sizes in members]
 
 
 def stem_of(sku: str) -> str | None:
-    """What the codes of one item in several sizes and colours share (`AB7864CK-BED` and `AB7864Q-BED`: `AB7864-BED`)."""
+    """Return the part of a code that the sizes and colours of an item share, or None.
+
+    The stem of `AB7864CK-BED` and `AB7864Q-BED` is `AB7864-BED`.
+    """
     found = _STEM.fullmatch(sku) or _STEM.fullmatch(sku[:60].strip(" '").upper())
     if found is None or len(found[1]) < 4:
         return None
@@ -117,17 +127,17 @@ def stem_of(sku: str) -> str | None:
 
 @lru_cache(maxsize=4096)
 def parted(title: str, colour: str | None = None) -> tuple[str, tuple[str, ...], str]:
-    """A title without its size and colour, and these: words of the colour's own column, else those that mean colours."""
+    """Return a title without sizes and colour, its sizes, and the colour: that of the colour column or else the title's."""
     shown = title[:_LONGEST]
-    sizes = tuple(found[0] for found in _SIZES.finditer(shown))
+    sizes = tuple(match[0] for match in _SIZES.finditer(shown))
     rest = _SIZES.sub(" ", shown)
     if colour:
         rest = re.sub(rf"(?i){re.escape(colour)}", " ", rest)
-    return _COLOUR.sub(" ", rest), sizes, colour or " ".join(found[0] for found in _COLOUR.finditer(rest))
+    return _COLOUR.sub(" ", rest), sizes, colour or " ".join(match[0] for match in _COLOUR.finditer(rest))
 
 
 def join(row: RowDraft, key: str, member: Member | None) -> None:
-    """Note the sizes and colour of a family's row; its title is its variant's own."""
+    """Record the sizes and colour of a family's row in its product, and its title as the title of its variant."""
     title = row.variant.get("title") or row.product.data.get("title")
     if member is not None and title is not None:
         row.variant["title"] = title
@@ -135,19 +145,19 @@ def join(row: RowDraft, key: str, member: Member | None) -> None:
 
 
 def settle_family(product: ProductDraft) -> None:
-    """Make what a family's titles differ in its variants' axes, and what they share the product's title, in place."""
+    """Set the axes in which the titles of a family differ, and the shared part of the titles as product title, in place."""
     if len(product.family) < 2:
         return
     sizes = own_sizes([sizes for sizes, _ in product.family.values()])
     colours = [colour for _, colour in product.family.values()]
     apart: list[str] = []
-    for axis, other_name, values, told in (
+    for axis, other_name, values, own_texts in (
         ("Size", "", [" ".join(each) for each in sizes], sizes[0]),
         ("Color", "colour", colours, colours[:1]),
     ):
         if len({value.lower() for value in values}) < 2:
             continue
-        apart += told
+        apart += own_texts
         for key, value in zip(product.family, values, strict=True):
             variant = product.variants.get(key)
             axes = variant.data.get("axes", {}) if variant else {}

@@ -1,4 +1,4 @@
-"""A mapping made ready for reading rows: what each column does, and what keys a row."""
+"""Read plans: mappings compiled into readers of rows and their keys."""
 
 import re
 from collections.abc import Callable, Sequence
@@ -37,21 +37,21 @@ def broken(cell: str) -> Fault | None:
     """Return the fault of a cell that holds a spreadsheet's error (`#N/A`) or a formula without its result."""
     text = cell.strip()
     if text.upper() in _ERRORS:
-        return Fault(ProblemKind.UNREADABLE, f"{quoted(text)} is a spreadsheet's error, not a value.")
+        return Fault(ProblemKind.UNREADABLE, f"{quoted(text)} is an error value of a spreadsheet.")
     if _FORMULA.match(text):
-        return Fault(ProblemKind.UNREADABLE, f"{quoted(text)} is a formula without its result.")
+        return Fault(ProblemKind.UNREADABLE, f"{quoted(text)} is a formula without a result.")
     return None
 
 
 def is_sum(key: str) -> bool:
-    """Return whether a text in place of an item's key marks a row that adds up others (`Subtotal`, `Grand Total:`)."""
+    """Return whether a key marks a row of totals (`Subtotal`, `Grand Total:`) instead of an item."""
     # Keys of items have digits, as a rule at their end.
     is_short = not key[-1:].isdecimal() and len(key) <= _LONGEST_SUM
     return is_short and expressions("rows")["sum"].fullmatch(key.strip(" :*=-")) is not None
 
 
 def _turn(column: Column) -> int:
-    """Return the place of a column among those of one field: 0 for the first, higher for those that stand in for it."""
+    """Return a column's rank among the columns of its field: 0 for the first, higher for fallbacks."""
     given = str(column.settings.get("fallback", "0"))
     return int(given) if given.isdecimal() and len(given) < 4 else 0
 
@@ -62,7 +62,7 @@ def _order(column: Column) -> tuple[int, int, int]:
 
 
 def _keyer(positions: Sequence[int], read: Callable[[str], str | None] = code) -> Keyer:
-    """Return a reader of the first code, or of what `read` finds first, at one of the positions."""
+    """Return a function that returns the first value that `read` finds at one of the positions, or None."""
 
     def key(cells: Sequence[Cell]) -> str | None:
         for position in positions:
@@ -76,7 +76,7 @@ def _keyer(positions: Sequence[int], read: Callable[[str], str | None] = code) -
 
 
 def _carton_columns(columns: Sequence[Column]) -> list[tuple[int, int, frozenset[str]]]:
-    """Return position, number and parts of the columns of numbered cartons; none if a column lists whole cartons."""
+    """Return position, number and parts of each column of a numbered carton; empty if a column lists whole cartons."""
     found = []
     for column in columns:
         if column.field == "cartons":
@@ -89,24 +89,24 @@ def _carton_columns(columns: Sequence[Column]) -> list[tuple[int, int, frozenset
 
 
 class ReadPlan:
-    """How the rows of one header set are read under a source's settings.
+    """Compiled mapping of one header set under a source's settings.
 
     In a `sparse` table a cell that is None is absent, not blank.
 
     Attributes:
-        readers: The columns' positions with what reads them, in the order facts need each other.
-        product_key: Gives a row's product key, None when it has none.
-        variant_key: Gives a row's variant key.
-        grouped: Whether a column names the product of a row.
-        keyed: Whether items have a key beside their title.
-        location: The location of stock that names none.
+        readers: Position and reader of each column, in the order in which facts depend on each other.
+        product_key: Returns a row's product key, or None.
+        variant_key: Returns a row's variant key, or None.
+        grouped: Whether a column contains the product key of a row.
+        keyed: Whether items have a key other than their title.
+        location: The location of stock without a stated location.
         components: The positions of columns that list a set's parts.
-        is_part: Tells rows that call themselves parts of others; None where no column says what rows are.
-        is_untracked: Tells rows whose stock nobody counts (platforms leave the tracker blank and state a quantity of 0).
-        volume: Reads a row's volume, in the unit that all rows of the table use.
-        title: Gives a row's title; None where no column names items.
-        family: Gives a row's family; None where a column names its product, or none its code.
-        stem: Gives a number that rows of one family share; it costs less than `family`.
+        is_part: Returns whether a row declares itself a part; None if no column states the kind of rows.
+        is_untracked: Returns whether a row's stock is not tracked (blank tracker, quantity 0); None without such a column.
+        volume: Returns a row's volume, in the unit of the table; None without such a column.
+        title: Returns a row's title; None without a column of titles.
+        family: Returns a row's family; None if `grouped` or without columns of codes and titles.
+        stem: Returns a number that rows of a family share; cheaper than `family`.
         covers_locations: Whether columns state stock or locations.
     """
 
@@ -114,17 +114,17 @@ class ReadPlan:
         columns = [column for column in mapping.columns if not column.is_alternative]
 
         def positions(*names: str) -> list[int]:
-            """The places of the columns of fields, those that stand in for others last."""
+            """Return the positions of the fields' columns, in the order of `names`, fallbacks last."""
             found = sorted((names.index(one.field), _turn(one), one.position) for one in columns if one.field in names)
             return [position for _, _, position in found]
 
         def fact(names: frozenset[str]) -> Callable[[Sequence[Any]], str] | None:
-            """Return a reader of the text below one of the names, where a column has it."""
+            """Return a reader of the first unmapped column whose header is one of the names, or None."""
             at = next((column.position for column in mapping.unmapped if plain_words(column.column) in names), None)
             return None if at is None else lambda cells: as_text(cells[at])[:_LONGEST_FACT] if at < len(cells) else ""
 
         if positions("quantity"):
-            # Beside a column of quantities a 1 or 0 under availability is a yes or no, not a quantity.
+            # If there is a column of quantities, a 1 or 0 in a column of availabilities means yes or no.
             columns = [
                 replace(one, settings={**one.settings, "flag": "yes"}) if one.field == "availability" else one
                 for one in columns
@@ -167,7 +167,7 @@ class ReadPlan:
         self.cartons = _carton_columns(columns)
 
     def header(self, position: int) -> str | None:
-        """Return the name of a column."""
+        """Return the header of a column, or None."""
         return self._headers[position] if position < len(self._headers) else None
 
     def _has_cell(self, cells: Sequence[Any], position: int) -> bool:
@@ -175,17 +175,17 @@ class ReadPlan:
         return not self._sparse or (position < len(cells) and cells[position] is not None)
 
     def covers(self, cells: Sequence[Any]) -> bool:
-        """Return whether the row has a cell for each location's stock, and for its location."""
+        """Return whether the row has a cell for the stock of each location, and for its location."""
         return self.covers_locations and all(self._has_cell(cells, at) for at in self._coverage)
 
     def states_status(self, cells: Sequence[Any]) -> bool:
-        """Return whether the row has a cell of the status, or a filled one of the availability."""
+        """Return whether the row has a cell of the status, or a filled cell of the availability."""
         return any(self._has_cell(cells, at) for at in self._status) or any(
             at < len(cells) and as_text(cells[at]).strip() for at in self._availability
         )
 
     def carton_parts(self, cells: Sequence[Any]) -> dict[int, frozenset[str]]:
-        """Return the parts of numbered cartons for which the row has cells."""
+        """Return, by carton number, the parts of cartons for which the row has cells."""
         found: dict[int, frozenset[str]] = {}
         for position, number, parts in self.cartons:
             if self._has_cell(cells, position):
@@ -193,7 +193,7 @@ class ReadPlan:
         return found
 
     def blank_in(self, cells: Sequence[Any]) -> frozenset[str]:
-        """Return the fields that have columns of which none is filled, and one at least is there, in this row."""
+        """Return the fields of which the row has at least one cell, but no filled cell."""
         filled = {at for at, cell in enumerate(cells) if cell is not None and as_text(cell).strip()}
         absent = {at for at, cell in enumerate(cells) if cell is None} if self._sparse else set()
         return frozenset(
@@ -204,7 +204,7 @@ class ReadPlan:
 def read_row(
     plan: ReadPlan, cells: Sequence[Any], row: RowDraft, readers: Sequence[tuple[int, CellReader]] | None = None
 ) -> None:
-    """Read every cell that says something into a row's draft; by some of the plan's readers alone where they are named."""
+    """Read every filled cell of a row into its draft, with the plan's readers or with the given ones."""
     width = len(cells)
     for position, read in readers or plan.readers:
         if position >= width:
@@ -225,15 +225,18 @@ def read_row(
 
 
 def place_of(excess: Excess, rows: Sequence[Row], plan: ReadPlan) -> tuple[int, str | None]:
-    """Return line and column of the first entry left out of a product's list; the first line if no cell states it alone."""
+    """Return line and column of the first entry left out of a product's list.
+
+    The column is None, and the line that of the first row, if no single cell states the entry.
+    """
     places = ((line, column_of(excess, line, cells, plan)) for line, cells in rows)
     return next((place for place in places if place[1] is not None), (rows[0][0], None))
 
 
 def column_of(excess: Excess, line: int, cells: Sequence[Any], plan: ReadPlan) -> str | None:
-    """Return the column of one row that states the entry, found by reading it once more, a column at a time.
+    """Return the header of the column that states the entry, or None.
 
-    None where none does by itself.
+    The row is read again with each column by itself.
     """
     for reader in plan.readers:
         row = RowDraft(ProductDraft(), line)

@@ -1,4 +1,4 @@
-"""What a cell of a column adds to the draft of its row: one function for each kind of field."""
+"""Readers of cells: one function for each kind of field adds a cell to the draft of its row."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -65,11 +65,11 @@ from domain.kernel.money import EXPONENTS
 from domain.kernel.problems import ProblemKind
 
 CellReader: TypeAlias = Callable[[RowDraft, str, Any], None]
-"""Reads one cell into a row's draft: the draft, the cell's text (never blank) and the cell itself."""
+"""Function that reads one cell into a row's draft, from the draft, the cell's text (never blank) and the cell itself."""
 MAX_CODE = 200
 _DEFAULT_TITLE = "Default Title"
 _STARRED = re.compile(r"(?<=\S)[*×](\d{1,3})(?=\s*+(?:[,;|\n]|$))")
-"""A quantity that follows a code without a blank."""
+"""Quantity directly after a code, without a blank."""
 _MOST_EXTRAS = 12
 _LONGEST_EXTRA = 120
 _BARE = re.compile(r"\s*+[\d.,]++\s*+")
@@ -78,14 +78,15 @@ _SIDES = "width depth height length diameter seat_height seat_depth arm_height c
 
 
 class ReadColumn:
-    """A column made ready for reading its cells.
+    """Column prepared for reading its cells.
 
     Attributes:
-        field: The field's path (`cartons.1.width`); `head` is its first part, `place` its number (-1 without one), `name` the rest.
-        unit, order, location, currency, decimal: How values are read, by the column's settings, else its source's.
-        market_unit: Whether the unit is only the one that the source's market writes.
+        field: The path of the field (`cartons.1.width`).
+        head, place, name: Its first part, its number (-1 without one), and the rest.
+        unit, order, location, currency, decimal: Settings of the column, or else of its source.
+        market_unit: Whether the unit is only presumed from the source's market.
         flag: Whether a 1 or 0 is a yes or no, not a quantity.
-        stands_in: Whether the column is read where another one of its field is blank.
+        stands_in: Whether the column is a fallback for another column of its field.
     """
 
     def __init__(self, column: Column, settings: FeedSettings) -> None:
@@ -103,34 +104,34 @@ class ReadColumn:
         self.flag, self.stands_in = "flag" in column.settings, "fallback" in column.settings
 
     def mark(self, cell: Any) -> str:
-        """Return a cell's decimal mark: the column's or the source's; numbers of spreadsheets and of JSON have a point."""
+        """Return the decimal mark for a cell: that of the column or source for texts, a dot for numbers."""
         return self.decimal if cell.__class__ is str else "dot"
 
     def take(self, row: RowDraft, parsed: Parsed[Any], field: str = "") -> Any:
-        """Return the value of what was parsed, its faults reported."""
+        """Return the parsed value, or None, and report its faults."""
         if parsed.faults:
             row.report(field or self.field, self.header, parsed.faults)
         return parsed.value
 
     def line(self, row: RowDraft, text: str, field: str = "") -> Any:
-        """Return a one-line text."""
+        """Return the cell as a one-line text, or None."""
         return self.take(row, line_of_text(text), field)
 
     def length(self, row: RowDraft, text: str, cell: Any) -> Any:
-        """Return a length in the column's unit or in its row's."""
+        """Return a length, read in the unit of the column or of the row, or None."""
         return self.take(row, parse_length(text, self.unit or row.dimension_unit, self.mark(cell)))
 
     def weight(self, row: RowDraft, text: str, cell: Any) -> Any:
-        """Return a weight in the column's unit or in its row's."""
+        """Return a weight, read in the unit of the column or of the row, or None."""
         return self.take(row, parse_weight(text, self.unit or row.weight_unit, self.mark(cell)))
 
     def offer(self, row: RowDraft) -> Any:
-        """Return the row's offer at the column's location."""
+        """Return the row's offer at the column's location, created if necessary."""
         return row.offers.setdefault(self.location, {})
 
 
 def code_of(text: str) -> Parsed[str]:
-    """A vendor's code. Problem: too_long."""
+    """Parse a vendor's code. Problem: too_long."""
     found = code(text)
     return overlong(found, MAX_CODE) if found and len(found) > MAX_CODE else Parsed(found)
 
@@ -197,7 +198,7 @@ def _category(column: ReadColumn, row: RowDraft, text: str, cell: Any) -> None:
             column.take(row, unreadable(text, "is a number, not the name of a category"), "category_path")
     elif known:
         if named != known:
-            # A further row files the item elsewhere, too.
+            # A second path, from another row, becomes a tag.
             product.tags[" > ".join(named)] = None
     elif column.place >= 0:
         product.levels[column.place] = named
@@ -235,7 +236,7 @@ def _media(column: ReadColumn, row: RowDraft, text: str, cell: Any) -> None:
     base = column.media_base_url
     found = addresses(list_text(cell) if isinstance(cell, list | dict) else text, base)
     if found.faults and not any(problem.field == "media" for problem in row.product.problems):
-        # One such problem says it for all the pictures of a product.
+        # One problem of a product's pictures is enough.
         row.report("media", column.header, found.faults)
     if not (urls := found.value):
         return
@@ -259,7 +260,7 @@ _ROW_FACTS: Final[dict[str, tuple[Parser, str]]] = {
     "carton_count": (parse_count, "cartons"),
     "location": (line_of_text, "location"),
 }
-"""Facts that the row keeps as they are, with the field that their faults are reported under."""
+"""Facts stored in the row draft under the name of their field, each with its parser and the field of its problems."""
 
 
 def _row_fact(column: ReadColumn, row: RowDraft, text: str, cell: Any) -> None:
@@ -268,9 +269,9 @@ def _row_fact(column: ReadColumn, row: RowDraft, text: str, cell: Any) -> None:
 
 
 def _status(column: ReadColumn, row: RowDraft, text: str, cell: Any) -> None:
-    if (gone := column.take(row, parse_status(text))) is not None:
-        row.product.discontinued.add(gone)
-    if gone:
+    if (is_discontinued := column.take(row, parse_status(text))) is not None:
+        row.product.discontinued.add(is_discontinued)
+    if is_discontinued:
         row.variant["discontinued"] = True
 
 
@@ -294,7 +295,7 @@ def _variant_title(column: ReadColumn, row: RowDraft, text: str, cell: Any) -> N
 
 
 def _without_stock(row: RowDraft, value: str) -> str:
-    """A value without the stock word at its end, which is kept for the row's offers."""
+    """Return a value without the stock word at its end, and keep the word for the row's offers."""
     plain, word = stock_in_value(value)
     row.stock_word = row.stock_word or word
     return plain
@@ -336,7 +337,7 @@ def _weight(column: ReadColumn, row: RowDraft, text: str, cell: Any) -> None:
 
 
 def components_of(cell: Any) -> Parsed[tuple[Component, ...]]:
-    """The parts that a cell lists by their codes (`AB-1, AB-2 (x2)`, `AB-2*2`, a JSON list)."""
+    """Parse the parts that a cell lists by their codes (`AB-1, AB-2 (x2)`, `AB-2*2`, a JSON list)."""
     return parse_components(_STARRED.sub(r" x\1", as_text(cell)))
 
 
@@ -345,7 +346,7 @@ def _components(column: ReadColumn, row: RowDraft, text: str, cell: Any) -> None
 
 
 def _cartons(column: ReadColumn, row: RowDraft, text: str, cell: Any) -> None:
-    """Read a part of one numbered carton, or a list of whole ones."""
+    """Read a part of a numbered carton, or a list of cartons."""
     if column.place < 0:
         _packages(column, row, text, cell)
         return
@@ -382,7 +383,7 @@ def _packages(column: ReadColumn, row: RowDraft, text: str, cell: Any) -> None:
 def _unit(column: ReadColumn, row: RowDraft, text: str, cell: Any) -> None:
     unit = weight_unit_named(text) if column.field == "weight_unit" else unit_named(text)
     if unit is None and stated(text) is not None:
-        column.take(row, refused(ProblemKind.UNKNOWN_UNIT, text, "is no unit that is known"))
+        column.take(row, refused(ProblemKind.UNKNOWN_UNIT, text, "is not a known unit"))
     elif column.field == "weight_unit":
         row.weight_unit = row.weight_unit or unit
     else:
@@ -393,7 +394,7 @@ def _unit(column: ReadColumn, row: RowDraft, text: str, cell: Any) -> None:
 
 
 def _dimensions(column: ReadColumn, row: RowDraft, text: str, cell: Any) -> None:
-    """Read a side of its own column, or a whole size."""
+    """Read one side, or a whole size."""
     if column.field != "dimensions":
         _side(column, row, text, cell)
     elif row.spread is not None:
@@ -402,7 +403,7 @@ def _dimensions(column: ReadColumn, row: RowDraft, text: str, cell: Any) -> None
         _sides_of_object(column, row, cell)
     elif row.kind() != RUG or not _is_of_a_rug(column, row, text):
         row.spread = _sized(column, row, text, column.mark(cell))
-        # What a size says beside the sides (`Seat W 20 in`, `EXTENDED 65 in`) becomes features, in the vendor's words.
+        # Other measures in a size (`Seat W 20 in`, `EXTENDED 65 in`) become features, in the vendor's words.
         for extra in row.spread.extras if row.spread else ():
             if len(row.product.extras) < _MOST_EXTRAS:
                 row.product.extras.setdefault(" ".join(extra.split())[:_LONGEST_EXTRA])
@@ -418,21 +419,21 @@ def _side(column: ReadColumn, row: RowDraft, text: str, cell: Any) -> None:
 
 
 def _sides_of_object(column: ReadColumn, row: RowDraft, cell: Mapping[str, Any]) -> None:
-    """A JSON object of sides (`{"width": 30, "unit": "in"}`, or `{"width": {"value": 30, "unit": "in"}}`)."""
+    """Read a JSON object of sides (`{"width": 30, "unit": "in"}`, or `{"width": {"value": 30, "unit": "in"}}`)."""
     named = cell.get("unit") or cell.get("units")
     shared = (unit_named(str(named)) if named else column.unit) or row.dimension_unit
     for side in _SIDES:
         given = cell.get(side)
         if given is None:
             continue
-        value, own = (given.get("value"), given.get("unit")) if isinstance(given, dict) else (given, None)
-        parsed = parse_length(str(value), unit_named(str(own)) if own else shared)
+        value, own_unit = (given.get("value"), given.get("unit")) if isinstance(given, dict) else (given, None)
+        parsed = parse_length(str(value), unit_named(str(own_unit)) if own_unit else shared)
         if (found := column.take(row, parsed, f"dimensions.{side}")) is not None:
             row.dimensions.setdefault(side, found)  # type: ignore[misc]
 
 
 def _sized(column: ReadColumn, row: RowDraft, text: str, mark: str) -> Spread | None:
-    """A size; of a set of several pieces it is the piece's that it names, and told when it names none."""
+    """Parse a size; in a set of several pieces assign it to the piece that it names, or report a conflict."""
     title = title_of(row.product, row.variant)
     name, kind = sized_piece(title, text, row.kind())
     parsed = parse_dimensions(text, column.unit or row.dimension_unit, kind, column.order, mark)
@@ -442,20 +443,23 @@ def _sized(column: ReadColumn, row: RowDraft, text: str, mark: str) -> Spread | 
     if name is not None:
         return named_piece(spread, name)
     if not spread.components:
-        reason = "is one size of a set of several pieces, and does not say whose; it is kept as the set's"
+        reason = "is a size in a set of several pieces and does not name its piece; it is kept as the size of the set"
         column.take(row, refused(ProblemKind.CONFLICT, text, reason))
     return spread
 
 
 def _rug_unit(column: ReadColumn) -> str | None:
-    """The unit that a column of rug sizes names itself, or its market's; where that is inches the trade writes feet as well."""
+    """Return the unit for sizes in a column of rug sizes.
+
+    A unit of inches that is only presumed is dropped, since the trade also writes feet.
+    """
     return None if column.market_unit and column.unit not in METRIC else column.unit
 
 
 def _is_of_a_rug(column: ReadColumn, row: RowDraft, text: str) -> bool:
-    """Take a text as a rug's size; False where it is better read as any other piece's."""
+    """Read a text as a rug size and return True, or return False if it is better read as another size."""
     parsed = parse_rug_size(text, _rug_unit(column))
-    # A conflict is a size, of which it is not sure in which unit.
+    # A conflict means that the text is a size whose unit is uncertain.
     is_doubtful = any(fault.problem == ProblemKind.CONFLICT for fault in parsed.faults)
     if parsed.value is None and not is_no_rug(text) and not is_doubtful:
         return False
@@ -503,7 +507,7 @@ def _money(column: ReadColumn, row: RowDraft, text: str, cell: Any) -> None:
     if offer.setdefault("currency", price.currency) == price.currency:
         offer.setdefault(column.field, price.minor)
     else:
-        reason = f"is in {price.currency}, other prices of the offer in {offer['currency']}"
+        reason = f"is in {price.currency}; other prices of the offer are in {offer['currency']}"
         column.take(row, refused(ProblemKind.CONFLICT, text, reason))
 
 
@@ -512,12 +516,12 @@ def _currency(column: ReadColumn, row: RowDraft, text: str, cell: Any) -> None:
     if given in EXPONENTS:
         row.currency = given
     elif given:
-        column.take(row, refused(ProblemKind.UNKNOWN_CURRENCY, text, "is no currency code"))
+        column.take(row, refused(ProblemKind.UNKNOWN_CURRENCY, text, "is not a currency code"))
 
 
 def _stock(column: ReadColumn, row: RowDraft, text: str, cell: Any) -> None:
     if column.flag and (flag := _FLAGS.get(text.strip().lower())):
-        # A bare yes adds nothing to a quantity; without one it is all that is known.
+        # A bare yes or no is used only without a quantity.
         offer = column.offer(row)
         if "quantity" not in offer:
             offer["availability"] = flag
@@ -546,18 +550,18 @@ def _incoming(column: ReadColumn, row: RowDraft, text: str, cell: Any) -> None:
         incoming[column.place].setdefault(column.name, value)
 
 
-# Attribute lists inside one cell (`color : oak | overallheight:31`): the facts among them that have a field.
+# Attribute lists in one cell (`color : oak | overallheight:31`), of which the attributes with a field are read.
 
 _LONGEST_NAME = 80
 _MOST_READERS = 2_000
-"""How many names of attributes one column remembers the readers of."""
+"""Maximum number of attribute names whose readers are cached for a column."""
 _FEWEST = 3
 _HEADS = frozenset("dimensions compliance rug weight colour finish materials assembly_required freight_class".split())
 _ATTRIBUTES: Final[dict[str, str]] = load("attributes")
 
 
 def pairs(text: str) -> list[tuple[str, str]]:
-    """Names and values of an attribute list; empty when the cell is no such list."""
+    """Return names and values of an attribute list; empty if the cell is not such a list."""
     pieces = [piece for piece in text.split("|") if piece.strip()]
     found = []
     for name, _, value in (piece.partition(":") for piece in pieces):
@@ -567,7 +571,10 @@ def pairs(text: str) -> list[tuple[str, str]]:
 
 
 def _attribute_reader(name: str, column: Column, settings: FeedSettings) -> CellReader:
-    """The reader of an attribute; lengths and weights without unit are in that of the source's market, as in columns of their own."""
+    """Return the reader of an attribute.
+
+    Lengths and weights without a unit are read in that of the source's market, as in columns of their own.
+    """
     field = _ATTRIBUTES.get(name)
     if field is None:
         sense = next(iter(senses(name)), None)
@@ -580,7 +587,7 @@ def _attribute_reader(name: str, column: Column, settings: FeedSettings) -> Cell
 
 
 def _with_attributes(read: CellReader, column: Column, settings: FeedSettings) -> CellReader:
-    """`read`, and beside it the readers of the fields that an attribute list in the cell names."""
+    """Return a reader that calls `read` and then the readers of the attributes in the cell."""
     readers: dict[str, CellReader] = {}
 
     def both(row: RowDraft, text: str, cell: Any) -> None:
@@ -589,7 +596,7 @@ def _with_attributes(read: CellReader, column: Column, settings: FeedSettings) -
         for name, value in pairs(text) if "|" in text and ":" in text else ():
             values.setdefault(name, set()).add(value)
         for name, given in values.items():
-            # A name that has two values belongs to several variants and says nothing of this one.
+            # A name with two values describes several variants, so neither value can be used for this one.
             if len(given) > 1:
                 continue
             reader = readers.get(name) or _attribute_reader(name, column, settings)
@@ -634,7 +641,7 @@ _READERS: Final[dict[str, Callable[[ReadColumn, RowDraft, str, Any], None]]] = {
 
 
 def reader_of(column: Column, settings: FeedSettings) -> CellReader:
-    """The reader of a column's cells."""
+    """Return the reader of a column's cells."""
     ready = ReadColumn(column, settings)
     read: CellReader = partial(_READERS[ready.head], ready)
     return _with_attributes(read, column, settings) if column.field == "features" else read

@@ -1,4 +1,4 @@
-"""Which settings a column may have, by its field: what the readers of columns understand, and nothing else."""
+"""Settings that a column can have, by its field."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -9,14 +9,14 @@ from domain.ingestion.vocabulary.fields import MONEY
 from domain.kernel.money import EXPONENTS
 
 LONGEST = 200
-"""Characters of a setting's value."""
+"""Maximum number of characters of a setting's value."""
 _SIDES = frozenset("whdlbt")
 _ORDER = range(2, 4)
 
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """One setting: `read` answers its value as readers take it, None for a bad one; `allowed` says what is good."""
+    """One setting: `read` returns the normalised value or None if it is invalid; `allowed` describes valid values."""
 
     read: Callable[[str], str | None]
     allowed: str
@@ -24,7 +24,7 @@ class Setting:
 
 @dataclass(frozen=True, slots=True)
 class SettingFault:
-    """A bad setting: its name, the code of an error's field, and a sentence."""
+    """Invalid setting: its name, the error code and the detail."""
 
     name: str
     code: str
@@ -36,7 +36,7 @@ def _one_of(*words: str) -> Callable[[str], str | None]:
 
 
 def _sides(text: str) -> str | None:
-    """Two or three sides by their letters, each once."""
+    """Return the letters of two or three different sides in lower case, or None."""
     letters = text.lower()
     fits = len(letters) in _ORDER and len(set(letters)) == len(letters) and _SIDES.issuperset(letters)
     return letters if fits else None
@@ -47,42 +47,42 @@ _LENGTH: Final[Mapping[str, Setting]] = {"unit": Setting(unit_named, "in, ft, mm
 _WEIGHT: Final[Mapping[str, Setting]] = {"unit": Setting(weight_unit_named, "lb, oz, g or kg"), **_MARK}
 _SIZE: Final[Mapping[str, Setting]] = {
     **_LENGTH,
-    "order": Setting(_sides, "the letters of two or three sides in their order, of W, D, H, L, B and T: wdh"),
+    "order": Setting(_sides, "two or three of the letters W, D, H, L, B and T in the order of the sides, such as wdh"),
 }
-_PLACE: Final[Mapping[str, Setting]] = {
-    "location": Setting(lambda text: text.strip() or None, "the name of a warehouse or of another place")
+_LOCATION: Final[Mapping[str, Setting]] = {
+    "location": Setting(lambda text: text.strip() or None, "the name of a warehouse or another location")
 }
 _MONEY: Final[Mapping[str, Setting]] = {
-    **_PLACE,
-    "currency": Setting(_one_of(*EXPONENTS), "a currency's ISO 4217 code: usd"),
+    **_LOCATION,
+    "currency": Setting(_one_of(*EXPONENTS), "an ISO 4217 currency code, such as usd"),
     **_MARK,
     "price_code": Setting(lambda text: text.strip() or None, "the name of a price level"),
 }
 _LEAD: Final[Mapping[str, Setting]] = {
-    **_PLACE,
+    **_LOCATION,
     "unit": Setting(_one_of("days", "weeks", "hours"), "days, weeks or hours"),
 }
 _ARRIVAL: Final[Mapping[str, Setting]] = {
-    **_PLACE,
-    "order": Setting(_one_of("mdy", "dmy"), "mdy or dmy, by where the day stands in 3/4/2026"),
+    **_LOCATION,
+    "order": Setting(_one_of("mdy", "dmy"), "mdy or dmy, the order of day and month in 3/4/2026"),
 }
-_TURN: Final[Mapping[str, Setting]] = {
+_FALLBACK: Final[Mapping[str, Setting]] = {
     "fallback": Setting(
         lambda text: text if text.isascii() and text.isdecimal() and len(text) < 4 else None,
-        "a whole number: 1 for the column that stands in first where another one of its field is blank",
+        "a whole number: 1 for the column that is read first where another column of its field is blank",
     ),
 }
 
 
-def _own(field: str) -> Mapping[str, Setting]:
+def _settings_of(field: str) -> Mapping[str, Setting]:
     if field in MONEY:
         return _MONEY
     if field in ("quantity", "availability"):
-        return _PLACE
+        return _LOCATION
     if field == "lead_time_days":
         return _LEAD
     if field.startswith("incoming."):
-        return _ARRIVAL if field.endswith(".eta") else _PLACE
+        return _ARRIVAL if field.endswith(".eta") else _LOCATION
     if field == "weight" or field.endswith(".weight"):
         return _WEIGHT
     if field == "dimensions" or (field.startswith("cartons.") and field.endswith(".dimensions")):
@@ -95,16 +95,16 @@ def _own(field: str) -> Mapping[str, Setting]:
 
 
 def understood(field: str) -> Mapping[str, Setting]:
-    """The settings that columns of the field may have, by name."""
-    return {**_own(field), **_TURN}
+    """Return the settings that a column of the field can have, by name."""
+    return {**_settings_of(field), **_FALLBACK}
 
 
 def read_settings(
     field: str, given: Mapping[str, str], before: Mapping[str, str]
 ) -> tuple[dict[str, str], list[SettingFault]]:
-    """Settings as the readers of the field take them, and what is wrong with others.
+    """Return the normalised settings and the faults of invalid ones.
 
-    What the column has already (`before`) may be given back as it is, whatever it rests on.
+    A setting that the column already has (`before`) is accepted unchanged.
     """
     known = understood(field)
     settings: dict[str, str] = {}
@@ -113,10 +113,10 @@ def read_settings(
         if before.get(name) == value:
             settings[name] = value
         elif name not in known:
-            detail = f"A column of {field} has no setting {name[:LONGEST]}; it may have: {', '.join(known)}."
+            detail = f"A column of {field} has no setting {name[:LONGEST]}. Valid settings: {', '.join(known)}."
             faults.append(SettingFault(name, "unknown_field", detail))
         elif len(value) > LONGEST or (read := known[name].read(value)) is None:
-            faults.append(SettingFault(name, "invalid_value", f"The setting {name} is {known[name].allowed}."))
+            faults.append(SettingFault(name, "invalid_value", f"The setting {name} must be {known[name].allowed}."))
         else:
             settings[name] = read
     return settings, faults

@@ -1,7 +1,7 @@
-"""Words that vendors write, as data: one TOML file for each concept, in all languages that are read.
+"""Vocabulary of vendors: one TOML file for each concept, in all supported languages.
 
-A value is a text of words parted by blanks, or a list where entries have blanks of their own. In files of patterns the
-entries are regular expressions, matched in any case.
+A value is a text of words separated by blanks, or a list if entries contain blanks. In files of patterns the entries are
+regular expressions, which ignore case.
 """
 
 import csv
@@ -25,12 +25,12 @@ def load(name: str) -> dict[str, Any]:
 
 
 def rows(name: str) -> list[dict[str, str]]:
-    """Return the rows of the CSV file `name`; lines that begin with # are remarks."""
+    """Return the rows of the CSV file `name`; lines that begin with # are comments."""
     return list(csv.DictReader(line for line in read(f"{name}.csv").splitlines() if not line.startswith("#")))
 
 
 def phrases(text: str) -> list[str]:
-    """Return the phrases of a text that commas part."""
+    """Return the phrases of a text, which are separated by commas."""
     return [phrase for part in text.split(",") if (phrase := " ".join(part.split()))]
 
 
@@ -45,16 +45,16 @@ def words(name: str, key: str) -> frozenset[str]:
 
 
 def pattern(name: str, key: str) -> str:
-    """Return one value of a file as alternatives of a regular expression."""
+    """Return one value of a file as alternatives in a regular expression."""
     return "|".join(entries(load(name)[key]))
 
 
 def meanings(table: Mapping[str, str | list[str]]) -> dict[str, str]:
-    """Return what each word of a table means: the key it stands under."""
+    """Return the key of each word of a table, by word."""
     return {word: meaning for meaning, value in table.items() for word in entries(value)}
 
 
 @cache
 def expressions(name: str) -> dict[str, re.Pattern[str]]:
-    """Return the regular expressions of a file by their names; all of them ignore case."""
+    """Return the regular expressions of a file by name; all ignore case."""
     return {key: re.compile(text.strip("\n"), re.I) for key, text in load(name)["patterns"].items()}

@@ -1,1 +1,1 @@
-"""From the headers and first rows of a feed to what its columns mean."""
+"""Mapping of columns to fields, from the headers and first rows of a feed."""

@@ -1,4 +1,4 @@
-"""Columns of a mapping: which of them may mean the same, what they lack for a run, and how their values are written."""
+"""Columns of a mapping: repeated fields, missing fields, and the formats of values."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -13,28 +13,28 @@ from domain.ingestion.values.quantities import amount_at, unit_named, weight_uni
 from domain.ingestion.vocabulary.fields import FAMILIES, KEYS, MONEY
 
 _STOCK_FACTS = MONEY | {"quantity", "availability", "lead_time_days", "discontinued"}
-_STANDING_IN = frozenset("weight colour finish dimensions gtin description brand google_category availability".split())
-_STANDING_IN_HEADS = ("dimensions.", "rug.", "compliance.", "cartons.")
+_FALLBACKS = frozenset("weight colour finish dimensions gtin description brand google_category availability".split())
+_FALLBACKS_HEADS = ("dimensions.", "rug.", "compliance.", "cartons.")
 
 Entry = Column | Unmapped
 Slot = tuple[str, str]
-"""A field, and the location that it is stated for (blank for none)."""
+"""A field and its location (blank for none)."""
 
 
 def slot_of(column: Column) -> Slot:
-    """Return what a column fills. One that is another level of what is read (`alternative`) fills nothing but its own place."""
+    """Return the slot that a column fills; one that is an `alternative` fills only a slot of its own."""
     if column.is_alternative:
         return column.field, f"column {column.position}"
     return column.field, column.setting("location") or ""
 
 
 def may_repeat(field: str) -> bool:
-    """Return whether several columns may mean the field: they add to each other, or stand in where the first is blank."""
-    return field in FAMILIES or field in _STANDING_IN or field.startswith(_STANDING_IN_HEADS)
+    """Return whether several columns can have the field, because they add to each other or are fallbacks."""
+    return field in FAMILIES or field in _FALLBACKS or field.startswith(_FALLBACKS_HEADS)
 
 
 def missing(columns: Iterable[Column], stream: str) -> tuple[str, ...]:
-    """Return what a run of that stream cannot do without: "key" when nothing names a row, "stock" when nothing states any."""
+    """Return the required facts without a column: "key" if no column identifies a row, "stock" if a stock feed states none."""
     fields = {column.field for column in columns if not column.is_alternative}
     lacking = []
     if not fields & {*KEYS, "title"}:
@@ -45,33 +45,33 @@ def missing(columns: Iterable[Column], stream: str) -> tuple[str, ...]:
 
 
 def repeated(columns: Iterable[Column]) -> list[Column]:
-    """Return the columns that state once more what an earlier one states and only one may."""
+    """Return the columns that state again what an earlier column states and only one can state."""
     taken: set[Slot] = set()
-    again = []
+    repeats = []
     for column in columns:
         if slot_of(column) in taken and not may_repeat(column.field):
-            again.append(column)
+            repeats.append(column)
         taken.add(slot_of(column))
-    return again
+    return repeats
 
 
 def by_position(columns: Iterable[Column], unmapped: Iterable[Unmapped]) -> dict[int, Entry]:
-    """Return the columns with and without a field by their position."""
+    """Return the columns with and without a field by position."""
     entries: Iterable[Entry] = chain(unmapped, columns)
     return {one.position: one for one in entries}
 
 
 def parted(entries: Mapping[int, Entry]) -> tuple[tuple[Column, ...], tuple[Unmapped, ...]]:
-    """Return the columns with a field and those without, each in their order."""
+    """Return the columns with a field and those without, each in order of position."""
     ordered = [entries[position] for position in sorted(entries)]
     mapped = tuple(one for one in ordered if isinstance(one, Column))
     return mapped, tuple(one for one in ordered if isinstance(one, Unmapped))
 
 
-_BESIDE = re.compile(r"\d\s*([^\W\d_]+\b|\"|\u201d|\u2033)")
+_UNIT_AFTER_NUMBER = re.compile(r"\d\s*([^\W\d_]+\b|\"|\u201d|\u2033)")
 _LARGEST_CM = Decimal(400)
 _LARGEST_INCHES = Decimal(200)
-_MOST_CELLS = 0.5
+_MIN_SHARE = 0.5
 
 
 def _is_weight(name: str) -> bool:
@@ -84,7 +84,7 @@ def _is_length(name: str) -> bool:
 
 
 def _unit_by_market(column: Column, samples: Sequence[str], settings: FeedSettings) -> str | None:
-    """Return the unit that a market's trade writes when it writes none; None where even that leaves two open."""
+    """Return the unit that a market's trade uses without stating it; None if that is ambiguous."""
     if settings.currency is None:
         return None
     customary = settings.currency == "usd"
@@ -95,23 +95,23 @@ def _unit_by_market(column: Column, samples: Sequence[str], settings: FeedSettin
     most = max((found.value for sample in samples if (found := amount_at(sample.strip(), 0))), default=None)
     if customary:
         return "in" if most is None or most <= _LARGEST_INCHES else None
-    # Metric sheets are in cm or in mm; furniture beyond four metres means that this one is not in cm.
+    # Metric sheets are in cm or mm; furniture longer than four metres means that the sheet is not in cm.
     return "cm" if most is not None and most <= _LARGEST_CM else None
 
 
 def _units_stated(column: Column, samples: Sequence[str]) -> set[str]:
-    """Return the units that stand beside the numbers of a column's samples.
+    """Return the units beside the numbers of a column's samples.
 
-    Where only a few cells have a unit of their own it says nothing of the others: none are returned.
+    The set is empty if only a few cells state a unit, which then does not apply to the others.
     """
     named = weight_unit_named if _is_weight(column.field) else unit_named
     filled = [sample for sample in samples if sample.strip()]
-    cells = [{unit for match in _BESIDE.finditer(sample) if (unit := named(match[1]))} for sample in filled]
-    return set().union(*cells) if sum(map(bool, cells)) >= _MOST_CELLS * len(cells) else set()
+    cells = [{unit for match in _UNIT_AFTER_NUMBER.finditer(sample) if (unit := named(match[1]))} for sample in filled]
+    return set().union(*cells) if sum(map(bool, cells)) >= _MIN_SHARE * len(cells) else set()
 
 
 def _is_metric(columns: Sequence[Column], samples: Sequence[Sequence[str]]) -> bool:
-    """Return whether some columns are in centimetres, millimetres or kilograms and none in inches or pounds."""
+    """Return whether some columns are in metric units and none in inches, feet or pounds."""
     units = {column.settings.get("unit") for column in columns if "unit_by" not in column.settings}
     for column in columns:
         if _is_weight(column.field) or _is_length(column.field):
@@ -132,9 +132,9 @@ def _proven(column: Column, samples: Sequence[str], settings: FeedSettings, stat
         return {}
     if ("weight_unit" if weighs else "dimension_unit") in stated:
         return {}
-    if beside := _units_stated(column, samples):
-        # Where some cells of a column name their unit, and all the same one, the bare numbers among them are in it too.
-        return {"unit": beside.pop(), "unit_by": "column"} if len(beside) == 1 else {}
+    if units := _units_stated(column, samples):
+        # If some cells of a column state a unit, and always the same, bare numbers are in that unit as well.
+        return {"unit": units.pop(), "unit_by": "column"} if len(units) == 1 else {}
     unit = _unit_by_market(column, samples, settings)
     return {"unit": unit, "unit_by": "market"} if unit else {}
 
@@ -142,14 +142,14 @@ def _proven(column: Column, samples: Sequence[str], settings: FeedSettings, stat
 def with_proven_settings(
     columns: Sequence[Column], samples: Sequence[Sequence[str]], settings: FeedSettings
 ) -> list[Column]:
-    """Return `columns` with settings that their samples prove.
+    """Return `columns` with the settings that their samples prove.
 
-    A measure without any unit gets the one its market writes (`unit_by: market`, from the source's currency), there for
-    a person to confirm or change with the mapping; without a currency it stays without unit.
+    A measure without any unit gets the unit of the market (`unit_by: market`, from the source's currency), which people can
+    change in the mapping; without a currency it has no unit.
     """
     stated = {column.field for column in columns}
     if settings.currency == "usd" and _is_metric(columns, samples):
-        # Dollars are charged for metric goods, too: what has no unit of its own is told, not read as inches.
+        # Metric goods are also sold in dollars: figures without a unit are then reported, not read as inches.
         settings = replace(settings, currency=None)
     proven = [_proven(column, samples[column.position], settings, stated) for column in columns]
     return [

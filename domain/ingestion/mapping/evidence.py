@@ -1,6 +1,6 @@
-"""What a column's values say for or against what its header may mean, and how sure both together are.
+"""Evidence from a column's values for or against the senses of its header, and the confidence of both together.
 
-The kinds of values, how they turn the meanings of a header and which of them contradict one stand in `data/evidence.toml`.
+The kinds of values, their effects on senses and the contradictions are in `data/evidence.toml`.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -15,21 +15,21 @@ from domain.ingestion.vocabulary.fields import IGNORE, MONEY
 from domain.ingestion.vocabulary.senses import PROMOTED, Sense, concepts_in, likeness, plain_words, words_of
 
 CONTRADICTED = "contradicted"
-"""Stands for the field of a column whose values are none of what its header may mean."""
-_MOST_SEEN = 60
+"""Field of a column whose values contradict every sense of its header."""
+_MAX_VALUES = 60
 _LONGEST = 400
 _FEWEST_PRICES = 2
-"""How many values it takes to contradict a price: a single figure that is none may be what the vendor got wrong."""
+"""Minimum number of values to contradict a price: a single value that is not a price can be an error."""
 _FEWEST_GTINS = 3
 _GTINS = 0.9
 _PROVEN = 62
 _PLAIN_CATEGORY = 60
 _LISTED = 0.96
 _READ = 0.9
-_SURMISED = 0.65
+_BY_GUESS = 0.65
 _WITHOUT_VALUES = 0.89
 _STAND_IN = 0.8
-_FOR_WANT = 0.7
+_PROMOTED_MOST = 0.7
 _PLAIN = 80
 _OWN_NAME = 95
 _ALIKE = 0.8
@@ -38,7 +38,7 @@ _EASILY_TAKEN = frozenset(
     "price sale_price cost msrp product_key mpn title variant_title collection category_path category_path.0 category_path.1 "
     "features tags availability status axes axes.Size dimensions description quantity location finish google_category".split()
 )
-"""Fields that are easily taken for each other: other people's prices and numbers, names and texts, stock in words."""
+"""Fields that are easily confused: prices and numbers of other parties, names and texts, stock in words."""
 _DATA = load("evidence")
 
 
@@ -61,14 +61,14 @@ _KINDS: Final[Mapping[str, Callable[[str], object]]] = {
 
 
 class Traits(dict[str, float]):
-    """The share, from 0 to 1, of a column's values that are of a kind, worked out when it is first needed; and their `count`."""
+    """Shares, from 0 to 1, of a column's values by kind, computed on first use, and the `count` of values."""
 
     def __init__(self, values: Sequence[str]) -> None:
         super().__init__(count=len(values))
         self._values = values
 
     def __missing__(self, kind: str) -> float:
-        """Work the share out."""
+        """Compute and store the share of a kind."""
         self[kind] = sum(map(bool, map(_KINDS[kind], self._values))) / len(self._values)
         return self[kind]
 
@@ -111,13 +111,13 @@ class _Adjustment(_Shares):
         )
 
     def adjusted(self, options: Sequence[Sense]) -> tuple[Sense, ...]:
-        """Return the senses, strongest first, as the row changes them."""
+        """Return the senses as the row changes them, strongest first."""
         name = self.becomes or self.adds
         changed = replace(options[0], field=name, score=self.score or options[0].score)
         head, rest = ((changed,) if name else ()), (options[1:] if self.becomes else options)
         scored = [replace(sense, score=self.scores.get(sense.field, sense.score)) for sense in rest]
-        left = head if self.alone else (*head, *(sense for sense in scored if sense.score > 0))
-        return tuple(sorted(left, key=lambda sense: -sense.score))
+        senses = head if self.alone else (*head, *(sense for sense in scored if sense.score > 0))
+        return tuple(sorted(senses, key=lambda sense: -sense.score))
 
 
 _ADJUSTMENTS = tuple(_Adjustment(**row) for row in _DATA["adjust"])
@@ -135,31 +135,31 @@ _VALUES = _read_values()
 
 
 def traits_of(samples: Sequence[str]) -> Traits | None:
-    """Return the traits of a column's first values; None when all are blank."""
-    cut = (sample.strip()[:_LONGEST] for sample in samples[:_MOST_SEEN])
+    """Return the traits of a column's first values, or None if all are blank."""
+    cut = (sample.strip()[:_LONGEST] for sample in samples[:_MAX_VALUES])
     values = [value for value in cut if value and value.lower() not in PLACEHOLDERS]
     return Traits(values) if values else None
 
 
 def _expected(name: str) -> Sequence[_Shares]:
-    """Return what the values of a field may be; nothing where they may be anything."""
+    """Return the possible kinds of a field's values; empty if any value is possible."""
     names = (name, f"*.{name.rpartition('.')[2]}", f"{name.partition('.')[0]}.*") if "." in name else (name,)
     return next(filter(None, map(_VALUES.get, names)), ())
 
 
 def contradicted(name: str, traits: Traits) -> bool:
-    """Return whether a column's values cannot be what its header says."""
+    """Return whether a column's values contradict the field."""
     expected = _expected(name)
     return bool(expected) and not any(shares.fit(traits) for shares in expected)
 
 
 def supported(name: str, traits: Traits) -> bool:
-    """Return whether a column's values are what its header says, where that can be told from them."""
+    """Return whether a column's values have the kind that the field expects; False if any value is possible."""
     return bool(_expected(name)) and not contradicted(name, traits)
 
 
 def by_evidence(options: tuple[Sense, ...], traits: Traits | None) -> tuple[Sense, ...]:
-    """Return the senses that a column's values allow, strongest first; of a header that says nothing, what they prove."""
+    """Return the senses that a column's values allow, strongest first; without any sense, one that they prove."""
     if traits is None:
         if options and options[0].field == "category_path" and options[0].score < _PLAIN_CATEGORY:
             return ()
@@ -172,13 +172,18 @@ def by_evidence(options: tuple[Sense, ...], traits: Traits | None) -> tuple[Sens
         proven = traits["count"] >= _FEWEST_GTINS and traits["gtins"] > _GTINS
         return (Sense("gtin", _PROVEN, surmised=True),) if proven else ()
     lenient = MONEY if traits["count"] < _FEWEST_PRICES else frozenset((IGNORE,))
-    left = tuple(s for s in options if s.field in lenient or s.field == IGNORE or not contradicted(s.field, traits))
-    return left or (replace(options[0], score=1, field=CONTRADICTED),)
+    remaining = tuple(
+        s for s in options if s.field in lenient or s.field == IGNORE or not contradicted(s.field, traits)
+    )
+    return remaining or (replace(options[0], score=1, field=CONTRADICTED),)
 
 
 def confidence_of(header: str, sense: Sense, options: Sequence[Sense], traits: Traits | None) -> float:
-    """Return how sure a meaning is, from 0 to 1. A header alone is never enough to be sure (0.9): its values must bear it out."""
-    chance = _SURMISED if sense.surmised else _LISTED if sense.listed else _READ
+    """Return the confidence of a sense, from 0 to 1.
+
+    A header alone never reaches 0.9, which counts as certain: its values must support the sense.
+    """
+    chance = _BY_GUESS if sense.surmised else _LISTED if sense.listed else _READ
     others = len({option.field for option in options if option.score > sense.score - _RIVALS}) - 1
     chance -= 0.08 * min(others, 2) + (0.05 if sense.score < _PLAIN else 0)
     like = likeness(header, sense.field)
@@ -192,5 +197,5 @@ def confidence_of(header: str, sense: Sense, options: Sequence[Sense], traits: T
     if {"alternative", "fallback"} & dict(sense.settings).keys():
         chance = min(chance, _STAND_IN)
     if sense.score == PROMOTED:
-        chance = min(chance, _FOR_WANT)
+        chance = min(chance, _PROMOTED_MOST)
     return round(max(chance, 0.05), 3)

@@ -1,4 +1,4 @@
-"""What people have confirmed of headers, laid over what is proposed for a table."""
+"""Application of confirmed mappings to the proposed mapping of a table."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -21,16 +21,16 @@ from domain.ingestion.vocabulary.senses import plain_words
 from domain.kernel.plain import storable
 
 KNOWN_COLUMNS = 20_000
-"""Columns of all confirmed header sets together that a reader is told of."""
+"""Maximum number of columns of all confirmed mappings that are passed to a reader."""
 _VOUCHED = frozenset({MappingTier.PERSON, MappingTier.LEARNED})
-"""Tiers of columns that a person has thought about; what is built in is proposed anew anyway."""
+"""Tiers of columns that a person decided; built-in ones are proposed again in any case."""
 _OWN_ALONE = frozenset({"currency", "decimal"})
-"""Settings that hold for the source they were made for: another one states its own."""
+"""Settings that apply only to the source for which they were confirmed."""
 
 
 @dataclass(frozen=True, slots=True)
 class KnownMapping:
-    """A header set that a person confirmed, of this source (`own`) or of another one of the same organisation and mode."""
+    """Confirmed mapping of this source (`own`) or of another source of the organisation in the same mode."""
 
     digest: str
     own: bool
@@ -41,7 +41,7 @@ class KnownMapping:
 
 @dataclass(frozen=True, slots=True)
 class _Decision:
-    """What a person said of a column; None for `field` says that it is not to be read."""
+    """Decision of a person on a column; a `field` of None excludes the column."""
 
     field: str | None = None
     settings: tuple[tuple[str, str], ...] = ()
@@ -49,14 +49,14 @@ class _Decision:
 
 
 def _decision(column: Column) -> _Decision:
-    """Return what holds of the column beyond its source: no setting that its values or its source's market proved."""
+    """Return the part of a column that applies to other sources: without settings proved by values or by the market."""
     dropped = _OWN_ALONE | ({"unit", "unit_by"} if "unit_by" in column.settings else frozenset())
     kept = sorted((name, str(value)) for name, value in column.settings.items() if name not in dropped)
     return _Decision(column.field, tuple(kept), column.prefix)
 
 
 def digest_of(headers: Sequence[str]) -> str:
-    """Return what tells one header set from another: exact headers in their order, whatever the sheet is called."""
+    """Return the digest of a header set: of its exact headers in order, without the name of the sheet."""
     digest = blake2b(digest_size=16)
     for header in headers:
         text = storable(header).encode()
@@ -65,13 +65,13 @@ def digest_of(headers: Sequence[str]) -> str:
 
 
 def bounded(known: Iterable[KnownMapping], most: int = KNOWN_COLUMNS) -> tuple[KnownMapping, ...]:
-    """Return the first of them that have so many columns together."""
+    """Return the first mappings that have at most `most` columns together."""
     kept = []
-    for one in known:
-        most -= len(one.headers)
+    for mapping in known:
+        most -= len(mapping.headers)
         if most < 0:
             break
-        kept.append(one)
+        kept.append(mapping)
     return tuple(kept)
 
 
@@ -85,35 +85,35 @@ def _neighbours(words: Sequence[str], position: int) -> tuple[str, str]:
 
 
 class Knowledge:
-    """What is known of header sets. Where people disagree nothing is learned."""
+    """Confirmed mappings, from which columns are learned unless people disagree."""
 
     def __init__(self, known: Sequence[KnownMapping] = ()) -> None:
         self.known = known
 
     @cached_property
     def _decisions(self) -> Mapping[str, list[tuple[bool, tuple[str, str], _Decision]]]:
-        """The decisions about every single header: whether the source's own people made them, beside which headers."""
+        """Decisions on each header: whether the source's own people made them, the neighbouring headers, and the decision."""
         found = defaultdict(list)
-        for one in self.known:
-            words = _words(one.headers)
-            decided = {column.position: _decision(column) for column in one.columns if column.tier in _VOUCHED}
-            if one.own:
-                left_out = [u.position for u in one.unmapped if u.reason == UnmappedReason.IGNORED]
+        for mapping in self.known:
+            words = _words(mapping.headers)
+            decided = {column.position: _decision(column) for column in mapping.columns if column.tier in _VOUCHED}
+            if mapping.own:
+                left_out = [u.position for u in mapping.unmapped if u.reason == UnmappedReason.IGNORED]
                 decided |= dict.fromkeys(left_out, _Decision())
             for position, decision in decided.items():
                 if position < len(words) and words[position]:
-                    found[words[position]].append((one.own, _neighbours(words, position), decision))
+                    found[words[position]].append((mapping.own, _neighbours(words, position), decision))
         return found
 
     def laid_over(
         self, proposed: HeaderMapping, samples: Sequence[Sequence[str]], settings: FeedSettings
     ) -> HeaderMapping:
-        """Return the mapping to read a table by: `proposed`, but for the columns that a person decided on.
+        """Return the mapping by which to read a table: `proposed`, with the columns that a person decided.
 
-        The very header set of the source is read as it was confirmed; how a file writes prices and dates is proved by each
-        file anew, unless a person has said it. That of another source is, column by column, what
-        those who confirmed it agree on; other header sets take over single headers, those of other sources where they stand
-        beside a header that they stood beside before. Both are `learned`. `samples` are the table's first rows as texts.
+        A header set of the source itself is read as confirmed, except that the formats of prices and dates are detected for each
+        file unless a person set them. For the same header set of other sources, those columns are used on which all who confirmed
+        it agree. Otherwise single headers are used; those of other sources only beside a header with which they occurred before.
+        Both are `learned`. `samples` are the table's first rows as texts.
         """
         if not self.known:
             return proposed
@@ -129,53 +129,53 @@ class Knowledge:
         return _with_columns(proposed, columns, unmapped, samples, settings)
 
     def _decided(self, headers: Sequence[str]) -> dict[int, _Decision]:
-        """Return what was decided on single headers, where those who did agree: best beside a neighbour it had.
+        """Return the decision on each header, where all decisions agree.
 
-        The source's own people come first; a header of theirs means the same wherever it stands, others' does not.
+        Decisions of the source's own people take precedence and apply at any position, others only beside the same neighbour.
         """
         words = _words(headers)
         decided: dict[int, _Decision] = {}
         for position, word in enumerate(words):
             left, right = _neighbours(words, position)
-            known = self._decisions.get(word, ())
-            beside = [one for one in known if "" != one[1][0] == left or "" != one[1][1] == right]
-            said = (
-                {decision for own, _, decision in beside if own}
-                or {decision for own, _, decision in known if own}
-                or {decision for _, _, decision in beside}
+            decisions = self._decisions.get(word, ())
+            adjacent = [one for one in decisions if "" != one[1][0] == left or "" != one[1][1] == right]
+            candidates = (
+                {decision for own, _, decision in adjacent if own}
+                or {decision for own, _, decision in decisions if own}
+                or {decision for _, _, decision in adjacent}
             )
-            if len(said) == 1:
-                decided[position] = said.pop()
+            if len(candidates) == 1:
+                decided[position] = candidates.pop()
         return decided
 
 
 def _agreed(same: Sequence[KnownMapping]) -> dict[int, _Decision]:
-    """Return what all who confirmed one header set say of each column."""
-    said = defaultdict[int, set[_Decision]](set)
-    for one in same:
-        for column in one.columns:
-            said[column.position].add(_decision(column))
-        for left_out in one.unmapped:
-            said[left_out.position].add(_Decision())
-    return {position: decisions.pop() for position, decisions in said.items() if len(decisions) == 1}
+    """Return the decision on each column on which all who confirmed a header set agree."""
+    decisions_by_position = defaultdict[int, set[_Decision]](set)
+    for mapping in same:
+        for column in mapping.columns:
+            decisions_by_position[column.position].add(_decision(column))
+        for excluded in mapping.unmapped:
+            decisions_by_position[excluded.position].add(_Decision())
+    return {position: decisions.pop() for position, decisions in decisions_by_position.items() if len(decisions) == 1}
 
 
 def _merged(
     proposed: HeaderMapping, decided: Mapping[int, _Decision], *, firm: bool
 ) -> tuple[Sequence[Column], Sequence[Unmapped]]:
-    """Return the columns and the unmapped ones with the decisions made.
+    """Return the columns and the unmapped columns with the decisions applied.
 
-    `firm` decisions take a field from columns it was proposed for; others leave it there, and their column as proposed.
+    Decisions that are `firm` take a field from the column for which it was proposed; others leave it there.
     """
     entries = by_position(proposed.columns, proposed.unmapped)
     undecided = {slot_of(column) for column in proposed.columns if column.position not in decided}
-    for position, said in sorted(decided.items()):
-        header, settings = proposed.headers[position], dict(said.settings)
-        if said.field is None:
+    for position, decision in sorted(decided.items()):
+        header, settings = proposed.headers[position], dict(decision.settings)
+        if decision.field is None:
             if isinstance(entries[position], Column) or not firm:
                 entries[position] = Unmapped(position, header, UnmappedReason.IGNORED)
             continue
-        learned = Column(position, header, said.field, settings, MappingTier.LEARNED, said.prefix)
+        learned = Column(position, header, decision.field, settings, MappingTier.LEARNED, decision.prefix)
         if firm or may_repeat(learned.field) or slot_of(learned) not in undecided:
             entries[position] = learned
     taken = set[Slot]()
@@ -195,7 +195,7 @@ def _with_columns(
     samples: Sequence[Sequence[str]],
     settings: FeedSettings,
 ) -> HeaderMapping:
-    """Return the mapping with the columns, and what this file's values prove of them; a person's word on that stands."""
+    """Return the mapping with the columns and the settings that this file's values prove; a person's settings take precedence."""
     texts = [[row[place] if place < len(row) else "" for row in samples] for place in range(len(proposed.headers))]
     proven = [
         replace(after, settings={**after.settings, **before.settings}) if before.tier == MappingTier.PERSON else after

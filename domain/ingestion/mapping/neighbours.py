@@ -1,4 +1,4 @@
-"""A table whose columns are being given their meaning, and what the neighbours of a column tell of it."""
+"""Sheets whose columns are being mapped, and evidence from neighbouring columns."""
 
 import re
 from collections import Counter
@@ -33,7 +33,7 @@ _BEHIND_PREFIX_COSTS = 10
 _SHARED = frozenset(
     "quantity title description brand collection category_path media gtin mpn lead_time_days availability".split()
 )
-"""What a column may be taken for behind a word that only a few headers share: `Bunk Width` is no piece's width."""
+"""Fields accepted after a prefix that few headers share; `Bunk Width` is not the width of the piece."""
 _SHOPIFY = frozenset(("handle", "title", "option1 value", "variant price"))
 _PLAIN_SKU = 90
 _WEAK_SKU = 60
@@ -57,14 +57,14 @@ _PLAIN = 100
 _DOTTED = re.compile(r"\.\d+$")
 _NUMBER = re.compile(r"\.(\d+)\.")
 _BEARERS = frozenset("item overall furniture rug variant net".split())
-"""Concepts of what has the sides that a header names; what is net is no package's."""
+"""Concepts of things with sides other than packages; net sizes are not those of a package."""
 _RUG_SIZE = re.compile(
     r"^\s*\d[\d.\x27\" -]{0,12}(?:ft\.?\s*)?[x×]\s*\d|^\s*\d[\d.\x27\"]{0,6}\s*(?:r|rd|rnd|round|sq)\b", re.I
 )
 
 
 class Sheet:
-    """Headers (also in plain form), the first values below each with their traits, and what each column may mean, strongest first."""
+    """Headers with their plain form, first values and traits, and the senses of each column, strongest first."""
 
     def __init__(
         self,
@@ -79,20 +79,20 @@ class Sheet:
         self.concepts = [concepts_in(words_of(heading(header).readings[0])) for header in headers]
 
     def strongest(self, place: int) -> Sense:
-        """Return the strongest sense of a column; one of no field where it has none."""
+        """Return the strongest sense of a column, or one without a field."""
         return self.options[place][0] if self.options[place] else Sense("", 0)
 
     def field_of(self, place: int) -> str:
-        """Return the field that a column plainly has, or nothing."""
+        """Return the field that a column clearly has, or a blank."""
         first = self.strongest(place)
         return first.field if first.score >= _PRESENT else ""
 
     def places_of(self, *fields: str) -> list[int]:
-        """Return the columns whose strongest sense is one of the fields."""
+        """Return the positions of columns whose strongest sense is one of the fields."""
         return [place for place in range(len(self.options)) if self.strongest(place).field in fields]
 
     def names(self, place: int, words: frozenset[str]) -> bool:
-        """Return whether one of the words stands in a column's header."""
+        """Return whether a column's header contains one of the words."""
         return not words.isdisjoint(self.words[place].split())
 
     def change(self, place: int, **changes: Any) -> None:
@@ -100,27 +100,27 @@ class Sheet:
         self.options[place] = (replace(self.options[place][0], **changes), *self.options[place][1:])
 
     def contradict(self, place: int) -> None:
-        """Leave a column without any field that it may have."""
+        """Mark all senses of a column as contradicted."""
         self.options[place] = (replace(self.options[place][0], field=CONTRADICTED, score=1),)
 
 
 def without_prefixes(headers: Sequence[str]) -> list[tuple[Sense, ...]]:
-    """Return what headers mean; of those without a meaning, what the words behind an unknown first word say that others share.
+    """Return the senses of headers; for a header without one, those of the words after an unknown prefix shared with others.
 
-    Such a word is a vendor's or a platform's name and says nothing of the columns.
+    Such a prefix is the name of a vendor or a platform and does not describe the column.
     """
     words = [(heading(header).readings or ("",))[0].split() for header in headers]
-    firsts = Counter(one[0] for one in words if len(one) > 1)
+    firsts = Counter(texts[0] for texts in words if len(texts) > 1)
     return [
-        senses(header) or _behind_prefix(one, firsts[one[0]], len(headers)) if one else senses(header)
-        for header, one in zip(headers, words, strict=True)
+        senses(header) or _behind_prefix(texts, firsts[texts[0]], len(headers)) if texts else senses(header)
+        for header, texts in zip(headers, words, strict=True)
     ]
 
 
 def _behind_prefix(words: Sequence[str], count: int, width: int) -> tuple[Sense, ...]:
     first = words[0]
-    said = known(first) or is_filler(first) or first in NOT_DROPPED or not first.isalnum() or first.isdecimal()
-    found = () if said or count < _FEWEST_SHARED else senses(" ".join(words[1:]))
+    is_meaningful = known(first) or is_filler(first) or first in NOT_DROPPED or not first.isalnum() or first.isdecimal()
+    found = () if is_meaningful or count < _FEWEST_SHARED else senses(" ".join(words[1:]))
     if not found or not (count / width >= _MOST_OF_SHEET or found[0].field in _SHARED):
         return ()
     return tuple(
@@ -129,7 +129,7 @@ def _behind_prefix(words: Sequence[str], count: int, width: int) -> tuple[Sense,
 
 
 def read_platform(sheet: Sheet) -> None:
-    """Read `Type` among the headers of Shopify as Shopify means it."""
+    """Map `Type` among Shopify's headers to the category path."""
     if _SHOPIFY.issubset(sheet.words):
         for place, words in enumerate(sheet.words):
             if words == "type":
@@ -137,7 +137,7 @@ def read_platform(sheet: Sheet) -> None:
 
 
 def read_neighbours(sheet: Sheet) -> None:
-    """Change the senses that only the columns around can tell."""
+    """Change the senses that depend on other columns."""
     _count_from_one(sheet)
     _read_ids_beside_codes(sheet)
     _contradict_old_prices(sheet)
@@ -148,7 +148,7 @@ def read_neighbours(sheet: Sheet) -> None:
 
 
 def _count_from_one(sheet: Sheet) -> None:
-    """Count numbers behind a point from one where the sheet has none of zero: `width.1` is the first, as is `boxes.0.width`."""
+    """Count the numbers in headers from one if the sheet has no zero: `width.1` and `boxes.0.width` are both the first."""
     numbers = [_NUMBER.search(sheet.strongest(place).field) for place in range(len(sheet.headers))]
     families = {found.string.partition(".")[0] for found in numbers if found and found[1] == "0"}
     for place, found in enumerate(numbers):
@@ -158,7 +158,7 @@ def _count_from_one(sheet: Sheet) -> None:
 
 
 def _read_ids_beside_codes(sheet: Sheet) -> None:
-    """Read an item's id beside a code that is plainly the SKU as the platform's own key of the product."""
+    """Map an ID beside a clear SKU to the product key of the platform."""
     codes = sheet.places_of("sku")
     if any(sheet.strongest(place).score >= _PLAIN_SKU for place in codes):
         for place in codes:
@@ -168,9 +168,9 @@ def _read_ids_beside_codes(sheet: Sheet) -> None:
 
 
 def _contradict_old_prices(sheet: Sheet) -> None:
-    """Read no price that is not what one piece costs today.
+    """Exclude prices that are not today's price of one piece.
 
-    A sale price whose days stand in columns of their own is told only; beside a column of price units (`100`) all prices are.
+    A sale price with its own date columns is only listed; beside a column of price units (`100`) all prices are excluded.
     """
     dated = any(
         "sale" in found and (found & {"date", "created", "time"} or sheet.names(place, _LISTS["days"]))
@@ -192,7 +192,7 @@ def _contradict_old_prices(sheet: Sheet) -> None:
 
 
 def _contradict_feet_and_inches(sheet: Sheet) -> None:
-    """Read no side whose feet and inches stand in columns of their own: it is in neither of them."""
+    """Exclude sides whose feet and inches are in separate columns."""
     units = {
         place: (sheet.field_of(place), unit)
         for place, header in enumerate(sheet.headers)
@@ -210,22 +210,22 @@ def _is_below_a_foot(samples: Sequence[str]) -> bool:
 
 
 def _read_letters(sheet: Sheet) -> None:
-    """Read single letters as the set of them means: `L P H` is French or Italian, `Š V H` Czech."""
+    """Map single letters by the set of letters present: `L P H` is French or Italian, `Š V H` Czech."""
     lasts = {place: heading(header).forms[-1:] for place, header in enumerate(sheet.headers)}
     letters = {place: last[0] for place, last in lasts.items() if last and len(last[0]) == 1}
     present = frozenset(letters.values())
     meant = next((sides for sides in _LETTER_SETS if sides.keys() <= present), {})
     for place, letter in letters.items():
-        if present - _SIDE_LETTERS:  # levels named A, B, C, D are no sides
+        if present - _SIDE_LETTERS:  # levels named A, B, C, D are not sides
             sheet.options[place] = ()
         elif letter in meant:
             sheet.options[place] = (Sense(meant[letter], _PLAIN, sheet.strongest(place).settings),)
 
 
 def _read_packages(sheet: Sheet) -> None:
-    """Read a run of plain sides right behind or between a package's columns as the package's.
+    """Map sides after or between a package's columns to the package.
 
-    Right behind counts only where the same sides stand elsewhere, too; without them they may be the piece's own.
+    Sides only after them are mapped so only if the same sides also occur elsewhere.
     """
     width, start = len(sheet.headers), 0
     while start < width:
@@ -244,7 +244,7 @@ def _read_packages(sheet: Sheet) -> None:
 
 
 def _box(sheet: Sheet, place: int) -> str | None:
-    """Return the number of the box that a column is about, or None when it is about none."""
+    """Return the number of the box that a column describes, or None."""
     head, _, number = (sheet.field_of(place) if 0 <= place < len(sheet.headers) else "").partition(".")
     if head == "carton_count" or (head == "cartons" and not number):
         return "0"
@@ -252,10 +252,7 @@ def _box(sheet: Sheet, place: int) -> str | None:
 
 
 def _read_shapes(sheet: Sheet) -> None:
-    """Read a shape as a rug's where other columns speak of rugs; a table's lies outside the catalogue.
-
-    There a size is read as rugs' sizes are written (`5.3 X 7.7` in feet and inches).
-    """
+    """Keep shapes only if other columns describe rugs, and then read sizes in the form of rugs (`5.3 X 7.7` in feet and inches)."""
     places = range(len(sheet.headers))
     fields = {sheet.field_of(place) for place in places} - {"rug.shape", "rug.indoor_outdoor"}
     among_rugs = any(name.startswith("rug.") for name in fields)
@@ -273,7 +270,7 @@ def _read_shapes(sheet: Sheet) -> None:
             sheet.options[place] = (rug, *sheet.options[place])
 
 
-# Stock sheets with one column for each warehouse: which columns those are, and which place each names.
+# Stock sheets with a column for each warehouse: the columns and their locations.
 
 
 _PATTERNS = expressions("places")
@@ -289,7 +286,7 @@ _MOST_WORDS = 4
 
 
 def place_named(text: str) -> str | None:
-    """Return the place that a header is wholly about (`NJ`, `Warehouse 3`, `East Coast`), as written, or None."""
+    """Return the location that the whole header names (`NJ`, `Warehouse 3`, `East Coast`), as written, or None."""
     plain = plain_words(text)
     given = plain.split()
     places = _LISTS["places"] | _LISTS["directions"]
@@ -304,7 +301,7 @@ def place_named(text: str) -> str | None:
 
 
 def _place_beside(kind: str, text: str) -> str:
-    """Return what stands beside the words for a quantity, an arrival or an order (`ETA NJ`); nothing where there are none."""
+    """Return the text beside the words for a quantity, an arrival or an order (`ETA NJ`), or a blank."""
     flat = _SEPARATORS.sub(" ", clean(text))
     pattern = _PATTERNS[kind]
     return " ".join(pattern.sub(" ", flat).split()).strip("* ") if pattern.search(flat) else ""
@@ -315,24 +312,24 @@ def _given(samples: Sequence[str]) -> list[str]:
 
 
 def _are_stock(samples: Sequence[str]) -> bool:
-    """Return whether the values of a column are quantities or stock words."""
+    """Return whether a column's values are quantities or stock words."""
     given = _given(samples)
     return not any(map(_PATTERNS["money"].search, given)) and all(map(_PATTERNS["stock"].fullmatch, given))
 
 
 def _are_surely_stock(samples: Sequence[str]) -> bool:
-    """Return whether some of the values are nothing else (`20+`, `Call`)."""
+    """Return whether some values can only be stock (`20+`, `Call`)."""
     return any(map(_PATTERNS["surely_stock"].fullmatch, _given(samples))) and _are_stock(samples)
 
 
 def _are_counts(samples: Sequence[str]) -> bool:
-    """Return whether values are whole numbers with zeros among them: items are out of stock, prices are not nothing."""
+    """Return whether values are whole numbers that include zeros, which prices do not."""
     given = _given(samples)
     return len(given) > 1 and "0" in given and all(value.isdecimal() for value in given)
 
 
 def _arrivals(sheet: Sheet) -> dict[int, str]:
-    """Return the columns that name an arrival at a place, and the place."""
+    """Return the location of each column of arrivals at a location."""
     found = {place: _place_beside("arrival", header) for place, header in enumerate(sheet.headers)}
     return {
         place: name
@@ -342,7 +339,7 @@ def _arrivals(sheet: Sheet) -> dict[int, str]:
 
 
 def _stock_columns(sheet: Sheet, arrivals: set[str]) -> dict[int, str]:
-    """Return the columns that are headed by a place and hold quantities."""
+    """Return the location of each column that has a location as header and quantities as values."""
     found: dict[int, str] = {}
     of_stock = sheet.settings.stream == "stock"
     for place, header in enumerate(sheet.headers):
@@ -352,7 +349,7 @@ def _stock_columns(sheet: Sheet, arrivals: set[str]) -> dict[int, str]:
             named = name
         if not named or sheet.strongest(place).field in _NEVER_PLACES or not _are_stock(values):
             continue
-        # Directions head prices as well, and a header that is known is no place unless its values say so.
+        # Directions occur above prices, and a known header is a location only if its values confirm it.
         doubtful = is_known or not _LISTS["directions"].isdisjoint(sheet.words[place].split())
         if not doubtful or name in arrivals or of_stock or _are_surely_stock(values) or _are_counts(values):
             found[place] = named
@@ -360,7 +357,7 @@ def _stock_columns(sheet: Sheet, arrivals: set[str]) -> dict[int, str]:
 
 
 def _may_be_place(text: str) -> bool:
-    """Return whether words beside a quantity's may name a place: words that headers use for other things do not."""
+    """Return whether words beside a quantity can name a location, which words with other meanings in headers cannot."""
     plain = plain_words(text)
     if len(text) > _LONGEST or plain in _LISTS["no_places"]:
         return False
@@ -368,7 +365,7 @@ def _may_be_place(text: str) -> bool:
 
 
 def _named_quantities(sheet: Sheet) -> dict[int, str]:
-    """Return the columns that say quantity and place (`Qty NJ`); a single one with an unknown word is no warehouse."""
+    """Return the location of each column with quantity and location (`Qty NJ`); a single one must name a known location."""
     found: dict[int, str] = {}
     for place, header in enumerate(sheet.headers):
         name = "" if _PATTERNS["cost"].search(header) else _place_beside("quantity", header)
@@ -379,10 +376,10 @@ def _named_quantities(sheet: Sheet) -> dict[int, str]:
 
 
 def read_warehouses(sheet: Sheet) -> None:
-    """Give the quantities, arrivals and orders of one place each that place.
+    """Assign locations to columns of quantities, arrivals and orders.
 
-    A column is a warehouse's when its header names a place (or an arrival column does) and its values are quantities.
-    Beside such columns a plain quantity is their sum: no stock of its own.
+    A column belongs to a warehouse if its header, or a column of arrivals, names a location and its values are quantities. A
+    quantity without a location beside such columns is their sum and ignored.
     """
     for place in sheet.places_of("quantity"):
         if sheet.names(place, _LISTS["sellable"]):

@@ -1,7 +1,7 @@
-"""From a feed's headers and first rows to what its columns mean.
+"""Proposal of a mapping from a feed's headers and first rows.
 
-Each header has candidates with scores (`vocabulary/senses.py`); its values (`evidence.py`) and its
-neighbours (`neighbours.py`) raise, lower and replace them. Then each column takes the best that is left.
+Each header has senses with scores (`vocabulary/senses.py`); its values (`evidence.py`) and neighbours (`neighbours.py`)
+raise, lower and replace them. Then each column gets the best free sense.
 """
 
 from collections import Counter
@@ -32,11 +32,11 @@ _ALTERNATIVES = MONEY.union(
     "title variant_title description brand availability collection quantity lead_time_days".split(),
     "category_path category_path.0 category_path.1".split(),
 )
-"""Fields of which a sheet may have several that are not the same: other price levels, other people's numbers."""
+"""Fields of which a sheet can have several different ones: other price levels, numbers of other parties."""
 
 
 def _lower_blank(sheet: Sheet) -> None:
-    """Lower a column that is blank in every sample below those with the same meaning that are not."""
+    """Lower a column that is blank in all samples below filled columns with the same sense."""
     stated = {sheet.strongest(place).field for place, traits in enumerate(sheet.traits) if traits}
     for place, values in enumerate(sheet.samples):
         blank = len(values) >= _ENOUGH_BLANKS and sheet.traits[place] is None
@@ -45,7 +45,7 @@ def _lower_blank(sheet: Sheet) -> None:
 
 
 def _raise_price_code(sheet: Sheet) -> None:
-    """Raise the price column that the source's price code names above all others."""
+    """Raise the price column with the source's price code above all others."""
     code = plain_words(sheet.settings.price_code or "")
     for place, options in enumerate(sheet.options):
         if code and code in sheet.words[place]:
@@ -58,9 +58,9 @@ def _raise_price_code(sheet: Sheet) -> None:
 
 
 def _promote(sheet: Sheet, field: str, never: Sequence[str]) -> None:
-    """Raise the best of the weaker senses of a field that no product should lack, where no column plainly has it.
+    """Raise the best weak sense of a field that every product should have, if no column clearly has it.
 
-    Columns whose plain meaning is one of `never` are left alone.
+    Columns whose strongest sense is one of `never` are skipped.
     """
     weak = [
         (sense.score, -place)
@@ -75,9 +75,9 @@ def _promote(sheet: Sheet, field: str, never: Sequence[str]) -> None:
 
 
 def _promote_title(sheet: Sheet) -> None:
-    """Let a description stand for the title where its values are short, or where another column describes at length.
+    """Let a description serve as title if its values are short or another column is the description.
 
-    Where nothing has to stand for it, a weak sense of a title is dropped.
+    Otherwise weak senses of a title are removed.
     """
     texts = sheet.places_of("description")
     for place in texts if len(texts) < 2 else ():
@@ -92,7 +92,7 @@ def _promote_title(sheet: Sheet) -> None:
 
 
 def _settled(sheet: Sheet) -> dict[int, Sense | None]:
-    """Return each known column's sense: columns choose in the order of their strongest sense, then of their place."""
+    """Return each column's sense; columns choose in the order of their strongest sense, then of position."""
     counts, taken, settled = Counter[tuple[str, str]](), set[tuple[str, str]](), dict[int, Sense | None]()
 
     def slot(sense: Sense) -> tuple[str, str]:
@@ -115,17 +115,17 @@ def _settled(sheet: Sheet) -> dict[int, Sense | None]:
         words, best = sheet.words[place], sheet.options[place][0]
         sense = chosen(sheet.options[place], words)
         if sense and -sense.score > score:
-            # Its strongest sense went to another column: it waits for its turn with the next one.
+            # Its strongest sense is taken by another column: it is queued again with the next one.
             heappush(waiting, (-sense.score, place))
         elif sense:
             count = counts[slot(sense)]
-            # A second column of one fact stands in where the first is blank: its place in that order is a setting.
+            # A second column of a fact is a fallback for blanks in the first; its rank is a setting.
             fallback = (("fallback", str(count)),) if count and sense.field not in (*FAMILIES, IGNORE) else ()
             settled[place] = replace(sense, settings=(*sense.settings, *fallback))
             counts[slot(sense)] += 1
             taken.add((sense.field, words))
         elif best.score >= _PLAIN_ENOUGH and best.field in _ALTERNATIVES and (best.field, words) not in taken:
-            # Its fields are all given out: it is told, and not read.
+            # All its fields are taken: it is listed but not read.
             settled[place] = replace(best, settings=(*best.settings, ("alternative", "yes")))
         else:
             settled[place] = None
@@ -133,10 +133,10 @@ def _settled(sheet: Sheet) -> dict[int, Sense | None]:
 
 
 def propose(headers: Sequence[str], samples: Sequence[Sequence[Any]], settings: FeedSettings) -> HeaderMapping:
-    """Return what the columns mean, from the built-in vocabulary, the first rows (`samples`) and the source's settings.
+    """Return the mapping proposed from the built-in vocabulary, the first rows (`samples`) and the source's settings.
 
-    The same input always gives the same mapping. Columns are keyed by position: a header that comes twice is mapped
-    once. `missing` holds "key" when nothing can key a row, "stock" when a stock feed states neither stock nor price.
+    The result is deterministic. Columns are keyed by position. `missing` has "key" if no column can identify a row, and
+    "stock" if a stock feed states neither stock nor price.
     """
     rows = [[as_text(cell) for cell in row] for row in samples]
     columns = [[row[place] for row in rows if place < len(row)] for place in range(len(headers))]
@@ -178,7 +178,7 @@ def _mapping(sheet: Sheet, settled: dict[int, Sense | None]) -> HeaderMapping:
 
 
 def from_given(headers: Sequence[str], given: Sequence[str | None]) -> HeaderMapping:
-    """Return the mapping of a feed whose connector knows its columns: `given` has each header's field, or None."""
+    """Return the mapping of a feed whose connector defines the columns: `given` has each header's field, or None."""
     mapped: list[Column] = []
     unmapped: list[Unmapped] = []
     for place, header in enumerate(headers):

@@ -1,1 +1,1 @@
-"""Reads the text of one cell: lengths, money, dates, words and so on."""
+"""Parsers of cells: lengths, money, dates, words and others."""

@@ -1,15 +1,15 @@
-"""Boxes listed in one cell, in IKEA's form or in whatever words; a figure that is no size, weight or count is told.
+"""Boxes listed in one cell, in IKEA's form or in free text; other figures than sizes, weights and counts are reported.
 
     cell    := article* | [heading] box ((";" | "," | "|" | "+" | newline) box)*
     article := name "Article no:" sku (label ":" figure unit)* ["Package(s):" number]
     box     := [mark [":" | "-"]] [name [":"]] fact*
     mark    := boxword number ["of" number] | count ["x"] boxword      Box 1, Ctn 1 of 2, Karton 2/3, 2 cartons
-    fact    := size | weight | count | volume | pieces                 volumes and pieces to a box are told, not kept
+    fact    := size | weight | count | volume | pieces                 volumes and pieces per box are reported, not stored
     size    := see `dimensions`; three figures without letters are L x W x H
-    weight  := [label] amount unit [each]                              gross before net; a weight of all boxes is told
+    weight  := [label] amount unit [each]                              gross before net; a weight of all boxes is reported
     count   := number "x" size | size "x" number | "qty" number | number "pcs"
 
-A cell without marks holds as many boxes as sizes; a size that only repeats the one before it in another unit is none.
+A cell without marks contains as many boxes as sizes, except sizes that repeat the previous one in another unit.
 """
 
 import re
@@ -43,7 +43,7 @@ _EACH_WORD = pattern("boxes", "each")
 _BOX_SIDES = ("width", "depth", "height")
 _LONGEST = 4000
 _MOST = 60
-"""Boxes of one item; a longer list is cut and told."""
+"""Maximum number of boxes of an item; a longer list is truncated and reported."""
 _AMOUNT = r"\d(?:[\d.,]{0,12}\d)?(?:\s\d{1,2}/\d{1,2})?"
 _SIDE = (
     r"(?:[a-z]{1,2}[.:]?\s?)?\d[\d.,]{0,9}(?:[ -]\d{1,2}/\d{1,2})?\s?(?:[\"']|(?:cm|mm|in(?:ch(?:es)?)?|m)(?![a-wyz]))?\.?\s?"
@@ -79,7 +79,7 @@ _UNTAKEN = {
         r"(?i)(?P<text>(?<![\w.,])\d[\d.,]{0,12}\s?(?:cbm|m3|m³|cu\.?\s?(?:ft|m|in)|cuft|cf|ft3|ft³|lit(?:er|re)s?|l)(?![^\W_])\.?)"
     ),
 }
-"""What a box has no place for."""
+"""Facts about a box that are not stored."""
 _EACH = re.compile(rf"(?i)(?<![^\W\d_])(?:{_EACH_WORD}|(?:per|pro|par|por|je|a)\s(?:{_BOX}))(?![^\W\d_])\.?")
 _ALL = re.compile(rf"(?i)(?<![^\W\d_])(?:{pattern('boxes', 'all')})(?![^\W\d_])")
 _COUNTS = (
@@ -97,7 +97,7 @@ _COUNT_BEHIND = re.compile(
     rf"(?i)(?:(?:number|no\.?|anzahl|nombre|numero|número|aantal)\s(?:of|der|de|di)?\s?)?(?<![^\W\d_])(?P<word>{_BOX})\s?:\s?"
     r"(?P<count>\d{1,3})\s{0,2}(?=[;,(\n]|$)[;,]?"
 )
-"""`Number of packages: 2; …` says what `2 packages: …` says."""
+"""Form of a count (`Number of packages: 2; …`) that is equivalent to `2 packages: …`."""
 _LENGTH_UNIT = re.compile(r"(?i)\d\s?(cm|mm|in|inch|inches|\")(?![a-wyz])")
 _PACKING = re.compile(rf"(?i)(?<![^\W\d_])(?:{_BOX}|{pattern('boxes', 'packing')})(?![^\W\d_])\.?")
 _HEAD = re.compile(r"^(?:\(([^()\d]{2,60})\)|([^\d:]{2,60}):)")
@@ -107,7 +107,7 @@ _DIGIT = re.compile(r"\d")
 
 @dataclass(frozen=True, slots=True)
 class Package:
-    """One kind of box of an item: what is in it, its article number, and the box."""
+    """One kind of box of an item: the name of its content, its article number, and the box."""
 
     name: str
     sku: str
@@ -116,7 +116,7 @@ class Package:
 
 @dataclass(slots=True)
 class _Box:
-    """One kind of box while it is read: what is left of its text, its facts and what was wrong."""
+    """One kind of box while it is read: the rest of its text, its facts and its faults."""
 
     text: str
     rest: str
@@ -131,10 +131,10 @@ class _Box:
         self.faults.append(Fault(problem, f"{quoted(self.text)} {what}."))
 
     def read(self, unit: str | None, weight_unit: str | None, decimal: str) -> "_Box":
-        """Take the facts out of the text, those first that look like parts of others."""
+        """Extract the facts from the text; first those that could be mistaken for parts of others."""
         for what, untaken in _UNTAKEN.items():
             for found in list(untaken.finditer(self.rest))[:3]:
-                self.tell(ProblemKind.UNREADABLE, f'gives {what}, "{found["text"].strip()}", which is not kept')
+                self.tell(ProblemKind.UNREADABLE, f'states {what}, "{found["text"].strip()}", which is not stored')
             self.rest = untaken.sub(" ", self.rest)
         self._count()
         self._weigh(weight_unit, decimal)
@@ -143,31 +143,33 @@ class _Box:
         if self.carton:
             self.carton["count"] = self.count
         elif not self.faults:
-            self.tell(ProblemKind.UNREADABLE, "states neither size nor weight of a box")
+            self.tell(ProblemKind.UNREADABLE, "states neither a size nor a weight of a box")
         return self
 
     def _count(self) -> None:
-        """Take counts out of the text; two that differ are told."""
+        """Extract counts from the text; report two different counts."""
         for counted in _COUNTS:
             found = counted.search(self.rest)
             if found is None:
                 continue
             count = int(found["count"])
             if self.counted and count != self.count:
-                self.tell(ProblemKind.CONFLICT, f"counts {self.count} boxes and {count}")
+                self.tell(ProblemKind.CONFLICT, f"states both {self.count} and {count} boxes")
             elif count:
                 self.count, self.counted = count, True
             self.rest = f"{self.rest[: found.start('cut')]} {self.rest[found.end('cut') :]}"
 
     def _weigh(self, unit: str | None, decimal: str) -> None:
-        """Take the weights out of the text: of the box where it is gross or not said, confirmed by a second one or told."""
+        """Extract the weights from the text: gross or unspecified weights are those of the box, net weights are reported."""
         gross: list[str] = []
 
         def take(found: re.Match[str]) -> str:
             before = found.string[found.start() : found.start("text")]
             text = f"{found['text']} {found['unit']}" if found.re is _UNIT_AHEAD else found["text"]
             if _NET.search(before):
-                self.tell(ProblemKind.CONFLICT, f"gives {text.strip()} as net weight, which is not the box's")
+                self.tell(
+                    ProblemKind.CONFLICT, f"states {text.strip()} as net weight, which is not the weight of the box"
+                )
             else:
                 gross.append(text)
             return f" {_WEIGHT_WORDS.sub(' ', before)} " if found.re is _WEIGHT else "  "
@@ -180,12 +182,12 @@ class _Box:
         parsed = parse_weight(" / ".join(gross), unit, decimal)
         self.faults.extend(parsed.faults)
         if self.count > 1 and _ALL.search(self.text):
-            self.tell(ProblemKind.CONFLICT, "gives the weight of all boxes together")
+            self.tell(ProblemKind.CONFLICT, "states the weight of all boxes together")
         elif parsed.value:
             self.carton["weight"] = parsed.value
 
     def _take_name(self) -> None:
-        """Take the name of what is in the box off the text: `Headboard: 30x20x10`."""
+        """Extract the name of the content from the text: `Headboard: 30x20x10`."""
         lead = self.rest.lstrip(" -.,;:")
         head = _HEAD.match(lead)
         words = _PACKING.sub(" ", head[1] or head[2]).strip(" -.,;()#") if head else ""
@@ -193,7 +195,7 @@ class _Box:
             self.name, self.rest = words, lead[head.end() :]
 
     def _size(self, unit: str | None, decimal: str) -> None:
-        """The sides of a box from what is left of its text; every figure that is no side is told."""
+        """Set the sides of the box from the rest of the text; report every other figure."""
         text = _PACKING.sub(" ", _EACH.sub(" ", _ALL.sub(" ", self.rest))).strip(" -.,;:/|+&@")
         if not _DIGIT.search(text):
             return
@@ -202,28 +204,31 @@ class _Box:
         scan = scanned(text)
         for token in scan.tokens:
             if token.kind == WORDS and scan.text[token.start].isdigit() and not parsed.faults:
-                # What counts things beside a piece of furniture is a stray figure beside a box.
-                self.tell(ProblemKind.UNREADABLE, f'says "{scan.said(token, token)}", which is no fact of a box')
+                # A count of things, valid in sizes of furniture, is an unrelated figure here.
+                self.tell(
+                    ProblemKind.UNREADABLE,
+                    f'contains "{scan.text_between(token, token)}", which does not describe a box',
+                )
         if parsed.value is None:
             return
         sides, components = dict[str, Any](parsed.value.dimensions), parsed.value.components
         if not sides and len(components) == 1:
             sides = dict(components[0]["dimensions"])
         elif components:
-            self.tell(ProblemKind.CONFLICT, "names several sizes for one box")
+            self.tell(ProblemKind.CONFLICT, "states several sizes for one box")
         for extra in parsed.value.extras:
-            self.tell(ProblemKind.UNREADABLE, f'says "{extra}", which is no fact of a box')
+            self.tell(ProblemKind.UNREADABLE, f'contains "{extra}", which does not describe a box')
         _roll(sides)
         for side in sides:
             if side not in _BOX_SIDES:
-                self.tell(ProblemKind.UNREADABLE, f"gives a {side.replace('_', ' ')}, which a box does not have")
+                self.tell(ProblemKind.UNREADABLE, f"states a {side.replace('_', ' ')}, which boxes do not have")
         self.carton.update({side: sides[side] for side in _BOX_SIDES if side in sides})  # type: ignore[typeddict-item]
 
 
 def _roll(sides: dict[str, Any]) -> None:
-    """Make of a round thing its box, in place: as wide as it is round, along the sides that are not stated.
+    """Replace a diameter by equal sides of the box, in place.
 
-    A roll has a length, a drum a height; what the round runs across is its diameter.
+    With a height (a drum) the sides are width and depth, otherwise (a roll) width and height.
     """
     if diameter := sides.pop("diameter", None):
         for side in ("width", "depth") if "height" in sides else ("width", "height"):
@@ -231,14 +236,17 @@ def _roll(sides: dict[str, Any]) -> None:
 
 
 def _starts(marks: list[re.Match[str]], flat: str) -> list[int]:
-    """Where each mark begins, and the text ends: a figure before a numbered one (`25 kg x 3 Box 2`) is none of its own."""
+    """Return where each mark begins, and the end of the text.
+
+    A figure before a numbered mark (`25 kg x 3 Box 2`) is not its count.
+    """
     return [*(mark.start("word") if mark["number"] else mark.start() for mark in marks), len(flat)]
 
 
 def _parts(flat: str) -> Iterator[tuple[re.Match[str] | None, str]]:
-    """The text of each mark, with the mark; what stands before the first mark comes without one.
+    """Yield each mark with its text; the text before the first mark has no mark.
 
-    A box word begins a box if it has a number, a count before it, or a colon behind it.
+    A box word is a mark if it has a number, a count before it, or a colon after it.
     """
     marks = [
         mark
@@ -246,7 +254,7 @@ def _parts(flat: str) -> Iterator[tuple[re.Match[str] | None, str]]:
         if any(mark[name] for name in ("number", "count", "stop"))
         and not _ONLY_OF.search(flat[max(0, mark.start() - 6) : mark.start()])
     ]
-    # `30x20x10 in, 2 boxes`: a count with no figure behind it belongs to what stands before it.
+    # In `30x20x10 in, 2 boxes` a count without a following figure belongs to the text before it.
     marks = [
         mark
         for mark, end in zip(marks, _starts(marks, flat)[1:], strict=True)
@@ -260,7 +268,7 @@ def _parts(flat: str) -> Iterator[tuple[re.Match[str] | None, str]]:
 
 
 def _cut(text: str) -> list[str]:
-    """A text at the sizes in it, each with what stands before it back to a separator."""
+    """Split a text into one part for each size, each from the separator before the size."""
     starts: list[int] = []
     last = 0
     for size in sorted((found for sizes in _SIZES for found in sizes.finditer(text)), key=re.Match.start):
@@ -273,7 +281,7 @@ def _cut(text: str) -> list[str]:
 
 
 def _boxes(text: str, unit: str | None, weight_unit: str | None, decimal: str) -> tuple[list[_Box], list[Fault]]:
-    """The boxes of a text in any order of facts, and what is wrong with the list as a whole."""
+    """Return the boxes of a free text and the faults of the list as a whole."""
     if len(text) > _LONGEST:
         return [], list(overlong(text, _LONGEST).faults)
     flat = _POUNDS.sub(" lb ", _COUNT_BEHIND.sub(r"\g<count> \g<word>: ", folded(text)))
@@ -281,7 +289,7 @@ def _boxes(text: str, unit: str | None, weight_unit: str | None, decimal: str) -
     if len(numbers) > 1 and numbers == list(range(1, len(numbers) + 1)):
         flat = _ENUMERATED.sub(r"Box \1: ", flat)  # `1) … 2) …`
     units = {unit_named(word) for word in _LENGTH_UNIT.findall(flat)}
-    # A unit that the list names alone is that of all its boxes.
+    # The only unit in a list applies to all its boxes.
     unit = units.pop() if len(units) == 1 else unit
     boxes: list[_Box] = []
     announced: list[int] = []
@@ -302,7 +310,7 @@ def _boxes(text: str, unit: str | None, weight_unit: str | None, decimal: str) -
                 faults = [Fault(ProblemKind.TOO_LONG, f"{quoted(text)} lists more than {_MOST} boxes.")]
     listed = sum(box.count for box in boxes)
     if announced and max(announced) != listed:
-        faults.append(conflict(text, f"speaks of {max(announced)} boxes and lists {listed}"))
+        faults.append(conflict(text, f"announces {max(announced)} boxes and lists {listed}"))
     return boxes, faults
 
 
@@ -317,13 +325,13 @@ _PIECES = re.compile(
 
 
 def pieces_per_carton(text: str) -> int | None:
-    """How many pieces a title or size says a box holds (`(2PC/CTN)`, `(6/CTN)`, `4 Stück je Karton`), or None."""
+    """Return how many pieces a box holds according to a title or size (`(2PC/CTN)`, `4 Stück je Karton`), or None."""
     match = _PIECES.search(text)
     return int(match[1] or match[2] or match[3]) if match else None
 
 
 def _articles(text: str) -> Parsed[tuple[Package, ...]]:
-    """The boxes of a cell in IKEA's form: name, article number, facts with their labels, count."""
+    """Parse the boxes of a cell in IKEA's form: name, article number, labelled facts, count."""
     flat = clean(text)
     found = list(_ARTICLE.finditer(flat))
     packages: list[Package] = []
@@ -340,7 +348,7 @@ def _articles(text: str) -> Parsed[tuple[Package, ...]]:
             if fact[1].lower() in ("weight", "gewicht", "peso", "poids", "vikt"):
                 side, parsed = "weight", parse_weight(fact[2])
             elif side not in (*_BOX_SIDES, "length", "diameter"):
-                side, parsed = None, unreadable(fact[0], "is no fact of a box that is known")
+                side, parsed = None, unreadable(fact[0], "is not a known property of a box")
             else:
                 side, parsed = "depth" if side == "length" else side, parse_length(fact[2])
             faults.extend(parsed.faults)
@@ -352,7 +360,7 @@ def _articles(text: str) -> Parsed[tuple[Package, ...]]:
         packages.append(Package(flat[start : article.start()].strip(" ,;|"), article["sku"], carton))  # type: ignore[arg-type]
         start = count.end() if count else end
     if rest := flat[start:].strip(" ,;|"):
-        faults.extend(unreadable(rest, "stands behind the last box").faults)
+        faults.extend(unreadable(rest, "follows the last box and could not be read").faults)
     return Parsed(tuple(packages), tuple(faults))
 
 
@@ -360,10 +368,10 @@ def _articles(text: str) -> Parsed[tuple[Package, ...]]:
 def parse_packages(
     text: str, given: str, unit: str | None = None, weight_unit: str | None = None, decimal: str = "auto"
 ) -> Parsed[tuple[Package, ...]]:
-    """The boxes that a cell lists, in IKEA's form (name, article number, facts, count) or in any other.
+    """Parse the boxes of a cell, in IKEA's form (name, article number, facts, count) or in free text.
 
-    `unit` and `weight_unit` are the column's, of figures without one; `decimal` is the source's mark. Problems: unreadable
-    (also for facts that a box has no place for), conflict, and those of the measures inside.
+    `unit` and `weight_unit` are the column's, for figures without one; `decimal` is the source's mark. Problems: unreadable (also
+    for facts that are not stored), conflict, and those of the measures.
     """
     if _ARTICLE.search(text):
         return _articles(text)
@@ -371,7 +379,7 @@ def parse_packages(
     faults = [*(fault for box in boxes for fault in box.faults), *faults]
     packages = []
     for box in boxes:
-        # Words for the box or for the order are no names of what is in it.
+        # Words for boxes or orders are not names of the content.
         idle = name_role(box.name) == "inner" or box.name.strip().upper() in ("MOQ", "FOB")
         if box.carton:
             packages.append(Package("" if idle else box.name, "", box.carton))

@@ -1,13 +1,13 @@
-"""When goods come: arrival dates in the shapes stock sheets use, and lead times in days.
+"""Arrival dates in the formats of stock sheets, and lead times in days.
 
     date     := [words] [weekday] calendar [time] ["est."]
     calendar := year month day | day month year | month day year | serial of a spreadsheet
     month    := number | name or abbreviation in English, German, French, Spanish, Dutch, Italian
-    span     := [words] number [("-" | "to" | "/" …) number] unit          the longer end, which a buyer can rely on
-    unit     := [working] (hours | days | weeks)                           24 hours are a day, a part of one counts whole
+    span     := [words] number [("-" | "to" | "/" …) number] unit          the longer one
+    unit     := [working] (hours | days | weeks)                           24 hours are a day, a part of a day counts as a day
 
-Day and month that could change places, a year that is missing or could be the day, weeks and quarters of the calendar and
-months as a unit are told, never guessed.
+Ambiguous order of day and month, a missing or ambiguous year, calendar weeks and quarters, and months as a unit are
+reported, never guessed.
 """
 
 import re
@@ -31,7 +31,7 @@ _FULL = tuple(
         r"(?P<y>\d{4})[\s\-/]+(?P<m>[^\W\d_]{3,})\.?[\s\-/]+(?P<d>\d{1,2})",
     )
 )
-"""Dates whose parts cannot change places: the year first, or the month by its name."""
+"""Dates with an unambiguous order: the year first, or a named month."""
 _NUMERIC = re.compile(r"(\d{1,2})([/.-])(\d{1,2})\2(\d{4}|\d{2})(?:,?\s+\d{1,2}:\d{2}(?::\d{2})?(?:\s*[AaPp][Mm])?)?")
 _SERIAL = re.compile(r"(\d{5})(?:\.\d+)?")
 _SHORT = re.compile(r"\d{1,2}[/.-]\d{1,2}\.?")
@@ -58,14 +58,14 @@ def _read(text: str, year: int, month: int, day: int) -> Parsed[str]:
         found = date(year if year > 99 else 2000 + year, month, day)
         if found.year >= 1990:
             return Parsed(found.isoformat())
-    return unreadable(text, "is no date of the calendar")
+    return unreadable(text, "is not a date of the calendar")
 
 
 def _numeric(text: str, match: re.Match[str], order: str | None) -> Parsed[str]:
     first, second, year = int(match[1]), int(match[3]), int(match[4])
     if order is None:
         if match[2] == "-" and len(match[4]) == 2 and first > 12 and year <= 31:
-            return unreadable(text, "may begin with its day or its year; write the year with four digits")
+            return unreadable(text, "could begin with the day or the year; write the year with four digits")
         if match[2] != "." and first <= 12 and second <= 12 and first != second:
             return unreadable(text, "can be read as two dates; write the year first")
         order = "dmy" if match[2] == "." or first > 12 else "mdy"
@@ -75,10 +75,10 @@ def _numeric(text: str, match: re.Match[str], order: str | None) -> Parsed[str]:
 
 @cell_parser(longest=100)
 def parse_date(text: str, given: str, order: str | None = None) -> Parsed[str]:
-    """A calendar date `YYYY-MM-DD` from ISO, numeric, named-month and Excel serial forms.
+    """Parse a calendar date from ISO, numeric, named-month and Excel serial forms to `YYYY-MM-DD`.
 
-    `order` is `mdy` or `dmy` when the column's values prove it. Problem: unreadable, for dates without a year and for those
-    that day and month leave open.
+    `order` is `mdy` or `dmy` if the column's values prove it. Problem: unreadable, also without a year and for an ambiguous
+    order of day and month.
     """
     if given == "0":
         return NOTHING
@@ -98,11 +98,11 @@ def parse_date(text: str, given: str, order: str | None = None) -> Parsed[str]:
         return Parsed((_EPOCH + timedelta(days=int(match[1]))).isoformat())
     named = _SHORT_NAMED.fullmatch(given)
     lacks_year = (named[1] or named[2]).lower() in _MONTHS if named else _SHORT.fullmatch(given)
-    return unreadable(text, "is a date without a year" if lacks_year else "is no date")
+    return unreadable(text, "is a date without a year" if lacks_year else "is not a date")
 
 
 def order_shown(samples: list[str]) -> str | None:
-    """The order of day and month that sample dates of one column prove, `mdy` or `dmy`, or None."""
+    """Return the order of day and month that sample dates of one column prove, `mdy` or `dmy`, or None."""
     shown = set()
     for sample in samples:
         match = _NUMERIC.fullmatch(sample.strip())
@@ -113,19 +113,19 @@ def order_shown(samples: list[str]) -> str | None:
     return shown.pop() if len(shown) == 1 else None
 
 
-def _unit_in(said: str) -> str | None:
-    """The unit that words name; None for words that are no unit and none of those that stand beside one; blank for none."""
-    found = [word for word in re.findall(r"[^\W\d_]+", said.lower()) if word not in _IDLE or word in _UNITS]
+def _unit_in(text: str) -> str | None:
+    """Return the unit that words name: blank without words, None for unknown words or several units."""
+    found = [word for word in re.findall(r"[^\W\d_]+", text.lower()) if word not in _IDLE or word in _UNITS]
     units = {_UNITS.get(word) for word in found}
     return units.pop() if len(units) == 1 else None if units else ""
 
 
 @cell_parser(longest=200)
 def parse_lead_time(text: str, given: str, unit: str = "days") -> Parsed[int]:
-    """A lead time in days; `unit` is the column's: days, weeks or hours (24 business-day hours are one day).
+    """Parse a lead time in days; `unit` is the column's: days, weeks or hours (24 hours are one day).
 
-    Of a span (`3-5 working days`) it is the longer end, which a buyer can rely on; a part of a day counts whole. Problems:
-    unreadable (words, months, dates, weeks of the calendar), out_of_range, conflict (`4+ weeks` names only the least).
+    The longer end of a span (`3-5 working days`) is used; parts of a day are rounded up. Problems: unreadable (words, months,
+    dates, calendar weeks), out_of_range, conflict (`4+ weeks` states only a minimum).
     """
     low = given.lower().strip(" .!")
     if low in _IMMEDIATE or low in _NEXT_DAY:
@@ -136,14 +136,14 @@ def parse_lead_time(text: str, given: str, unit: str = "days") -> Parsed[int]:
     named = _unit_in(match["words"]) if match else None
     first = _unit_in(match["first"] or "") if match else None
     if match is None or named is None or first is None:
-        return unreadable(text, "is no lead time")
+        return unreadable(text, "is not a lead time")
     days = []
     for key, its_unit in (("low", first or named or unit), ("high", named or unit)):
         amount = Decimal((match[key] or "0").replace(",", "."))
         if its_unit == "months":
-            return unreadable(text, "counts months, whose days differ")
+            return unreadable(text, "is in months, which differ in length; use weeks or days")
         amount = amount / 24 if its_unit == "hours" else amount * 7 if its_unit == "weeks" else amount
         days.append(int(amount.to_integral_value(ROUND_CEILING)))
     if max(days) > _MOST:
-        return refused(ProblemKind.OUT_OF_RANGE, text, "is longer than any order is kept")
-    return Parsed(max(days), (conflict(text, "names only the least time"),) if match["more"] else ())
+        return refused(ProblemKind.OUT_OF_RANGE, text, f"is longer than {_MOST:,} days")
+    return Parsed(max(days), (conflict(text, "states only a minimum time"),) if match["more"] else ())

@@ -4,14 +4,14 @@
     scope    := [name [":"]] clause (stop clause)*
     clause   := sequence | label [":" | "="] measure | measure label
     sequence := sided (join sided)+                     `80 W x 60 D x 40 H`, `W 80 x D 60`, `30" x 20" x 40"`
-    sided    := axis measure | measure [axis]           axes stand before their figures or behind them, one way a scope
-    name     := words that are no label                 `Table:`, `OVERALL`, `Reclined:`; without a colon only between sizes
+    sided    := axis measure | measure [axis]           axes precede or follow their figures, the same way in a scope
+    name     := words that are not a label              `Table:`, `OVERALL`, `Reclined:`; without a colon only between sizes
 
-`scan` finds the tokens. What stands between two figures is parted once: what ends the first, what joins them, what names or
-labels the second; then each figure gets its side. No figure is left out in silence: it is a side, a seat measure, part of
-a component, in `extras` as of something else, or in a fault.
+`scanned` finds the tokens. The tokens between two figures are divided into words of the first, the join, and name and label
+of the second; then each figure gets its side. No figure is dropped without a trace: it is a side, a seat measure, part of a
+component, in `extras`, or in a fault.
 
-The tokens of a dimension string: measures, words, the sign between two sides, stops; each figure ends in one of them.
+Tokens of a dimension string are measures, words, signs between two sides and stops; every figure is part of a token.
 
     token   := measure | words | join | stop | order | figure
     measure := see `quantities`
@@ -21,7 +21,7 @@ The tokens of a dimension string: measures, words, the sign between two sides, s
     axis    := a letter or a word of a side, each once
     figure  := number (unit of another kind | counted noun)   `100 kg`, `3 drawers`, `2-seat`, `(2PC/CTN)`, `E27`
 
-Brackets that hold no size of their own (a unit, an order of sides, a count, a leaf, a pose) are taken out beforehand.
+Brackets without a size of their own (a unit, an order of sides, a count, a leaf, a pose) are removed beforehand.
 """
 
 import re
@@ -69,7 +69,7 @@ from domain.ingestion.values.quantities import (
 from domain.ingestion.values.text import Fault, Parsed, cell_parser, not_said, plain, quoted, unreadable
 from domain.kernel.problems import ProblemKind
 
-# The tokens of a dimension string: measures, words, the sign between two sides, stops; each figure ends in one of them.
+# Tokens of a dimension string.
 
 
 MEASURE = "m"
@@ -106,17 +106,17 @@ _TOLERANCE = re.compile(r"(?:\+\s?/\s?-|\+-|±)\s?$")
 _LABEL_WORDS = 5
 _HEAD = re.compile(r"(?i)([wdhl])(?=[^\W\d_]{3})")
 _MADE_OF = re.compile(r"(?i)[1-9][dps](?![\w\"'])(?!\s{0,2}[x*\"'])")
-"""`4D` armrests, a `3P` sofa: a digit and a letter outside any sequence are a kind of thing, no size."""
+"""A digit and a letter outside a sequence, which describe a thing (`4D` armrests, a `3P` sofa) and not a size."""
 _BRACKET = re.compile(r"\(([^()]*)\)")
 _UNIT_LEAD = re.compile(r"(?i)^(?:in|all in|alle in|maße in|en)\s+(?=\w)")
 _BARE_COUNT = re.compile(r"(?i)\s*(?:x\s*)?(\d{1,3})\s*(?:x|pcs?\.?|pieces?|stk|stück)?\s*|\s*set of (\d{1,3})\s*")
 _CORNER = re.compile(r"(?i)(?<=[^\W\d_])\s+(?:en|em)\s+[LU](?=\s+\d)|\b[LU][ -]?(?:shaped?|förmig\w{0,2}|form)\b")
-"""The shape of a corner piece, which is no axis."""
+"""The shape of a corner piece, which is not an axis."""
 _WITH = re.compile(r"(?i)(?<![^\W_])w/(?=\s|[^\W\d_]{3})")
 _SLASH = re.compile(r"(?<=[a-zA-Z\"'])\s{0,3}/\s{0,3}(?=[\dWDHLBTwdhlbt])")
 _JOINS = re.compile(r"(?<=[\d\"'\sa-zA-Z])[xX*](?=[\s\dWDHLBTwdhlbt])")
 _SLASHES = 8
-"""How many slashes are looked at: each is weighed against the whole text."""
+"""Maximum number of slashes that are examined, since each is compared with the whole text."""
 _REPEATED = frozenset((WORDS, "(", "/", "="))
 
 _AXIS_WORD = r"[wdhlbtpшгвд]|br|dia|[^\W\d_]{4,12}"
@@ -129,27 +129,27 @@ _ORDERS = (
 _SEAT_BEHIND = re.compile(r"(?i)(?<![^\W_])(h|[wbtdlp]\s?x\s?[wbtdlp]\s?x\s?h)\s?/\s?sh\b")
 _SEAT_FIGURE = re.compile(r"(\d)\s?/\s?(\d{2,3}(?:[.,]\d)?)(?![\d/])")
 _ABBREVIATED = re.compile(r"(?i)(?<=[^\W\d_])\.(?=\d{2,4}(?!\d|\s?(?:\"|in)))")
-"""A dot that ends a word; before inches it may as well begin a figure (`D.75"`)."""
+"""Dot at the end of a word; before inches it could also begin a figure (`D.75"`)."""
 _DASHED = re.compile(r"(?<![^\W_])([^\W\d_]{1,20})\s?-\s(?=\.?\d)")
 
 
 def _after_figure(text: str, position: int) -> bool:
-    """Whether a figure or its mark stands before `position`."""
+    """Return whether a figure, or its mark, precedes `position`."""
     before = text[max(0, position - 4) : position].rstrip()[-1:]
     return before.isdecimal() or before in ('"', "'")
 
 
 def _initial(word: str) -> str | None:
-    """The letter of the side that a word or letter of an order names; `o` is the sign of a diameter."""
+    """Return the letter of the side that a word or letter of an order names; `o` is the sign of a diameter."""
     low = plain_word(word)
     side = LETTERS.get(low) or side_word(low)
     return "o" if side == "diameter" else side and side[0]
 
 
 def _with_orders(text: str) -> str:
-    """`text` with each order of sides as its letters between marks.
+    """Return `text` with each order of sides as its letters between marks.
 
-    What only looks like an order may have another begin inside it (`size - W x D x H`).
+    An order can begin inside a text that only resembles one (`size - W x D x H`).
     """
     for order in _ORDERS:
         out: list[str] = []
@@ -166,10 +166,10 @@ def _with_orders(text: str) -> str:
 
 
 def _labelled(text: str) -> str:
-    """`text` with its labels told from its figures.
+    """Return `text` with labels separated from figures.
 
-    The height of the seat gets its name where it stands behind that of the piece (`BxTxH/SH 60x65x110/45`), the dash behind
-    the name of a side (`Width - 80 cm`) becomes a colon, and the dot of `h.75 cm` a blank.
+    A seat height after the height of the piece gets its name (`BxTxH/SH 60x65x110/45`), a dash after the name of a side
+    (`Width - 80 cm`) becomes a colon, and the dot of `h.75 cm` a blank.
     """
     if "/" in text:
         text = _WITH.sub("with ", text)
@@ -184,7 +184,7 @@ def _labelled(text: str) -> str:
 
 
 class Token(NamedTuple):
-    """One token: its kind (a constant above, or the stop itself), where it stands, and the measure if it is one."""
+    """Token: its kind (a constant above, or the stop itself), its position, and its measure, if any."""
 
     kind: str
     start: int
@@ -194,18 +194,24 @@ class Token(NamedTuple):
 
 @dataclass(slots=True)
 class Scan:
-    """A folded text with its tokens, and what brackets and other figures said beside the sizes; `unit` is the column's."""
+    """Folded text with its tokens.
+
+    Attributes:
+        unit: The unit of the column, or of the text as a whole.
+        asides: Texts of brackets and figures other than sizes.
+        unread: Texts that could not be read.
+    """
 
     text: str
     unit: str | None = None
     slashes: bool = True
-    """Whether a slash parts figures of one side, not sides."""
+    """Whether a slash separates figures of one side, not sides."""
     tokens: list[Token] = field(default_factory=list)
     asides: list[str] = field(default_factory=list)
     unread: list[str] = field(default_factory=list)
 
-    def said(self, first: Token, last: Token) -> str:
-        """The text from one token to another."""
+    def text_between(self, first: Token, last: Token) -> str:
+        """Return the text from one token to another."""
         return self.text[first.start : last.end]
 
     def _add(self, kind: str, start: int, end: int, measure: Measure | None = None) -> int:
@@ -216,7 +222,7 @@ class Scan:
         return bool(self.tokens) and self.tokens[-1].kind == kind
 
     def _counts(self, start: int, measure: Measure) -> bool:
-        """Whether a bare number counts things: `3 drawers`, `2-seat`, `set of 4`, `4 x chair`."""
+        """Return whether a bare number counts things: `3 drawers`, `2-seat`, `set of 4`, `4 x chair`."""
         text, end = self.text, measure.end
         if measure.value != measure.value.to_integral_value() or measure.value > 999 or measure.upper is not None:
             return False
@@ -226,8 +232,8 @@ class Scan:
         if _COUNT_AHEAD.search(text, max(0, start - 12), start) and not self._follows(JOIN):
             return True
         if self._follows(WORDS):
-            before = self.said(self.tokens[-1], self.tokens[-1])
-            # `Depth 12 nch` has a unit misspelt; the letter of `w 2 drawers` is a word.
+            before = self.text_between(self.tokens[-1], self.tokens[-1])
+            # `Depth 12 nch` has a misspelt unit; the letter in `w 2 drawers` is a word.
             if len(before) > 1 and label_of(before).role == "side":
                 return False
         noun = _NOUN.match(text, end)
@@ -238,23 +244,23 @@ class Scan:
         if measures or label_of(word).role in ("side", "noun"):
             return False
         if not _THINGS.match(word):
-            # A number of what nobody knows: perhaps a unit misspelt.
+            # A number of unknown things, perhaps with a misspelt unit.
             self.unread.append(f"{measure.value} {noun[1]}")
         return True
 
     def _labelled_from(self, start: int) -> int:
-        """Where the words begin that label a figure of another kind: `Max. load: 100 kg`."""
+        """Return where the label of a figure of another kind begins: `Max. load: 100 kg`."""
         colon = self._follows(":") or self._follows("=")
         at = words = len(self.tokens) - colon
         while at and self.tokens[at - 1].kind == WORDS and words - at < _LABEL_WORDS:
             at -= 1
         if at == words:
             return start
-        said = self.said(self.tokens[at], self.tokens[words - 1])
-        return self.tokens[at].start if colon or label_of(said).role == "other" else start
+        label_text = self.text_between(self.tokens[at], self.tokens[words - 1])
+        return self.tokens[at].start if colon or label_of(label_text).role == "other" else start
 
     def _number(self, start: int) -> int:
-        """Take the number at `start`: a measure, or a figure of another kind."""
+        """Read the number at `start` as a measure or a figure of another kind; return its end."""
         text = self.text
         if (kind := _MADE_OF.match(text, start)) and not self._follows(JOIN):
             self.asides.append(kind[0])
@@ -277,7 +283,7 @@ class Scan:
         return self._add(MEASURE, start, measure.end, measure)
 
     def _glued(self, run: str, start: int, end: int) -> bool:
-        """Take letters that belong to the measures beside them: `30WX20`, `24x`, `xW60`, `71"HSTOOL`; False for other words."""
+        """Read letters joined with measures: `30WX20`, `24x`, `xW60`, `71"HSTOOL`; return False for other words."""
         text, follows = self.text, self._follows(MEASURE)
         both = _AXIS_JOIN.fullmatch(run)
         if run in ("x", "X"):
@@ -299,7 +305,7 @@ class Scan:
         return True
 
     def _letters(self, start: int) -> int:
-        """Take the word at `start`, with what runs together with it taken apart."""
+        """Read the word at `start` and split what is joined with it; return its end."""
         text = self.text
         found = _RUN.match(text, start)
         assert found is not None
@@ -310,11 +316,11 @@ class Scan:
         if before_digit and not (low in LETTERS or low == "x" or label_of(low).role == "side"):
             code = _ALNUM.match(text, end)
             whole = text[start : code.end()] if code else run
-            said_like_a_word = (len(run) > 3 and not run.isupper()) or (
+            is_like_word = (len(run) > 3 and not run.isupper()) or (
                 self._follows(MEASURE) and self.tokens[-1].end == start
             )
-            if said_like_a_word or _MEASURED_CODE.search(text[start : start + len(whole) + 1]):
-                # `e12"` and `Depht2` are measures whose words went wrong, no codes of articles.
+            if is_like_word or _MEASURED_CODE.search(text[start : start + len(whole) + 1]):
+                # `e12"` and `Depht2` are measures with misspelt words, not article codes.
                 self.unread.append(whole)
             if not re.search(r"(?i)\dx\d", whole):
                 return self._add(WORDS, start, start + len(whole))
@@ -326,7 +332,7 @@ class Scan:
         return self._add(WORDS, start, end)
 
     def _mark(self, at: int) -> None:
-        """A mark of inches or feet that stands behind its axis (`57H"`): the unit of the measure before, if it has none."""
+        """Use a mark of inches or feet after an axis (`57H"`) as the unit of the previous measure, if it has none."""
         for index in range(len(self.tokens) - 1, max(-1, len(self.tokens) - 4), -1):
             token = self.tokens[index]
             if token.measure is not None and token.measure.unit is None:
@@ -336,7 +342,7 @@ class Scan:
                 return
 
     def tokenise(self) -> None:
-        """Fill `tokens` from the text, in time by its length."""
+        """Fill `tokens` from the text, in linear time."""
         text, position, size = self.text, 0, len(self.text)
         while position < size:
             char = text[position]
@@ -360,7 +366,7 @@ class Scan:
                 position += 1
 
     def read_bracket(self, match: re.Match[str]) -> str:
-        """What to read in place of a bracket: a count, nothing, its words, or the bracket as it is."""
+        """Return the replacement of a bracket: a count, nothing, its words, or the bracket itself."""
         inside = match[1].strip(" .:")
         if ORDER in inside:
             return f" {inside} "
@@ -379,9 +385,9 @@ class Scan:
         return match[0]
 
     def without_repeats(self) -> list[Token]:
-        """The tokens without measures that only repeat the one before them, and without the brackets around those.
+        """Return the tokens without measures that repeat the previous one, and without the brackets around them.
 
-        `30"W (76 cm)` and `80 cm / 31.5"` repeat; what begins a sequence does not.
+        `30"W (76 cm)` and `80 cm / 31.5"` are repeats; a measure that begins a sequence is not.
         """
         kept: list[Token] = []
         last = -1
@@ -405,7 +411,7 @@ class Scan:
 
 
 def scanned(flat: str, unit: str | None = None) -> Scan:
-    """The tokens of a folded text; `unit` is the column's."""
+    """Return the scan of a folded text; `unit` is the column's."""
     text = _with_orders(_labelled(_CORNER.sub(" ", flat)))
     scan = Scan(text, unit)
     if ahead := _UNIT_AHEAD.match(text):
@@ -414,7 +420,7 @@ def scanned(flat: str, unit: str | None = None) -> Scan:
     text = _BRACKET.sub(scan.read_bracket, text)
     scan.asides.extend(match[0] for match in _TRAILING_LEAF.finditer(text))
     text = _TRAILING_LEAF.sub(" ", text)
-    # A slash may part two statements of one size: `80 x 40 x 75 cm / 31 x 16 x 30 in`.
+    # A slash can separate two statements of one size: `80 x 40 x 75 cm / 31 x 16 x 30 in`.
     for slash in islice(_SLASH.finditer(text), _SLASHES):
         before, behind = text[: slash.start()], text[slash.end() :]
         if 0 < len(_JOINS.findall(before)) == len(_JOINS.findall(behind)):
@@ -431,7 +437,7 @@ _HARD = frozenset(";|\n()")
 _APART = frozenset(";|\n")
 _COLONS = (":", "=")
 _AND = frozenset("et und and y og och ja oraz и".split())
-"""Words before a label of the next figure: `49 x 43 cm et hauteur 75 cm`."""
+"""Words before the label of the next figure: `49 x 43 cm et hauteur 75 cm`."""
 _FIRST = re.compile(r"[^\W\d_]+")
 _LAST = re.compile(r"[^\W\d_]+$")
 _OTHER = Label("other")
@@ -439,9 +445,9 @@ _OTHER = Label("other")
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """What a dimension string states: the sides of the piece, and its pieces when it names several.
+    """Content of a dimension string: the sides of the piece, and pieces with their own sizes.
 
-    `extras` are the figures that are neither, in the vendor's words: `Seat width: 20"`, `EXTENDED: 65"W`, `100 kg`.
+    `extras` are other figures in the vendor's words: `Seat width: 20"`, `EXTENDED: 65"W`, `100 kg`.
     """
 
     dimensions: Dimensions
@@ -451,19 +457,19 @@ class Spread:
 
 @dataclass(slots=True)
 class _Item:
-    """One measure with what its words say of it."""
+    """One measure with the words beside it and their meaning."""
 
     measure: Measure
-    said: str
+    label_text: str
     label: Label
     joined: bool
-    """Whether it goes on the sequence of the one before it."""
+    """Whether it continues the sequence of the previous measure."""
     at: int
-    """Its place among the figures of the text."""
+    """Its index among the figures of the text."""
     blank: bool
-    """Whether nothing but a blank parts it from the figure before."""
+    """Whether only a blank separates it from the previous figure."""
     bound: str
-    """`largest` behind `max` or `up to`, `least` behind `min` or `from`."""
+    """`largest` after `max` or `up to`, `least` after `min` or `from`, else blank."""
 
     @property
     def side(self) -> str | None:
@@ -472,7 +478,7 @@ class _Item:
 
 @dataclass(slots=True)
 class _Scope:
-    """The figures below one name: sequences of sides, seat measures, largest figures, and what is of something else."""
+    """The figures under one name: sequences of sides, seat measures, maxima, and figures of other things."""
 
     name: str = ""
     role: str = "whole"
@@ -483,18 +489,18 @@ class _Scope:
     largest: list[_Item] = field(default_factory=list)
     nouns: list[_Item] = field(default_factory=list)
     seen: list[str | None] = field(default_factory=list)
-    """The sides that stood before its figures so far, None for those behind them."""
+    """The sides before its figures so far; None for a figure without one."""
 
     def placed(self) -> list[_Item]:
-        """The figures of all sequences."""
+        """Return the figures of all sequences."""
         return [item for items in self.sequences for item in items]
 
     def items(self) -> list[_Item]:
-        """Every figure, whatever it is of."""
+        """Return all figures."""
         return self.placed() + self.extras + self.largest + self.nouns
 
     def put(self, item: _Item) -> None:
-        """Put a measure where its label says it belongs."""
+        """Add a measure to the list that its label determines."""
         role, side = item.label.role, item.side or ""
         if role in ("other", "largest", "noun") or "_" in side or side == "clearance":
             {"largest": self.largest, "noun": self.nouns}.get(role, self.extras).append(item)
@@ -511,7 +517,7 @@ class _Scope:
 
 @dataclass(slots=True)
 class _Segment:
-    """Words between two stops; `closed` is the stop behind them, blank at the end of the gap."""
+    """Words between two stops; `closed` is the stop after them, blank at the end of the gap."""
 
     text: str
     start: int
@@ -520,7 +526,7 @@ class _Segment:
 
 @dataclass(slots=True)
 class _Gap:
-    """What stands between two measures: the words of the first, those of the second, and the name of what it is of."""
+    """Text between two measures: words of the first, words of the second, and the name of the second's thing."""
 
     left: str = ""
     right: str = ""
@@ -540,12 +546,12 @@ def _segments(scan: Scan, gap: list[Token]) -> list[_Segment]:
         elif found and gap[at - 1].kind == WORDS:
             found[-1].text = scan.text[found[-1].start : token.end]
         else:
-            found.append(_Segment(scan.said(token, token), token.start))
+            found.append(_Segment(scan.text_between(token, token), token.start))
     return found
 
 
 def _parted(text: str, behind: bool) -> tuple[str, str]:
-    """Words that stand between two figures, as what belongs to the first and what to the second; `behind`: axes follow."""
+    """Divide words between two figures into those of the first and those of the second; `behind`: axes follow figures."""
     head = _FIRST.match(text)
     rest = text[head.end() :].strip() if head else ""
     if head and rest and head[0].lower() in _AND:
@@ -559,9 +565,9 @@ def _parted(text: str, behind: bool) -> tuple[str, str]:
 
 
 def _gap_of(scan: Scan, gap: list[Token], previous: _Item | None, last: bool, behind: bool) -> _Gap:
-    """Part what stands between two measures; `behind`: the axes of the scope follow their figures."""
+    """Divide the tokens between two measures; `behind`: the axes of the scope follow their figures."""
     if joins := [at for at, token in enumerate(gap) if token.kind == JOIN]:
-        # The sign between two sides: axes stand on either side of it. In `80 x x 40`, `x 40` and `80 x` a figure is missing.
+        # Axes can be on either side of the sign. In `80 x x 40`, `x 40` and `80 x` a figure is missing.
         first = previous is None
         before, after = _segments(scan, gap[: joins[0]]), _segments(scan, gap[joins[-1] + 1 :])
         left = before[0].text if before and not first else ""
@@ -570,7 +576,7 @@ def _gap_of(scan: Scan, gap: list[Token], previous: _Item | None, last: bool, be
         return _Gap(left, right, joined=not first, missing=len(joins) > 1 or first or last)
     figure = max((at for at, token in enumerate(gap) if token.kind in (OTHER, UNREAD)), default=-1)
     if figure >= 0:
-        # What stands before a weight or a power belongs to it.
+        # Words before a weight or a power belong to it.
         left = ""
         if previous is not None and gap[0].kind == WORDS and (before := _segments(scan, gap[:figure])):
             left = before[0].text
@@ -583,13 +589,13 @@ def _gap_of(scan: Scan, gap: list[Token], previous: _Item | None, last: bool, be
 
 
 def _worded(gap: list[Token], segments: list[_Segment], kinds: set[str], previous: _Item | None, behind: bool) -> _Gap:
-    """Part the words between two measures that no sign joins."""
+    """Divide the words between two measures that no sign joins."""
     colon, words = gap[-1].kind in _COLONS, segments[-1].text
     out = _Gap(start=gap[-1].start, colon=colon)
     touching = colon or not segments[-1].closed
     adjacent = previous is not None and gap[0].kind == WORDS
     side = label_of(segments[0].text).side
-    # `88 x 84 x 74 cm. Seat height 41`: words behind a sequence without axes may speak of the figure that follows.
+    # `88 x 84 x 74 cm. Seat height 41`: words after a sequence without axes can belong to the next figure.
     next_one = previous is not None and previous.joined and len(segments) == 1 and side is not None and "_" in side
     open_side = behind and previous is not None and not previous.label.role and not next_one
     if adjacent and len(segments) == 1 and touching:
@@ -606,9 +612,9 @@ def _worded(gap: list[Token], segments: list[_Segment], kinds: set[str], previou
 
 
 def _name(out: _Gap, segments: list[_Segment], before: _Segment | None, *, labelled: bool) -> None:
-    """Sort what stands before a figure into its label and the name of the thing it belongs to.
+    """Divide the words before a figure into its label and the name of its thing.
 
-    `labelled`: the figure before has its label, so that all the words are the next one's.
+    `labelled` states that the previous figure has its label, so that all words belong to this figure.
     """
     label, both = label_of(out.right), label_of(f"{before.text} {out.right}") if before else NO_LABEL
     if not label.role:
@@ -637,29 +643,29 @@ def _name(out: _Gap, segments: list[_Segment], before: _Segment | None, *, label
             out.name, out.right, out.start = head, last[0], segments[-1].start
 
 
-def _end(item: _Item, left: str) -> None:
-    """Give a measure the words behind it: its axis, a unit that stands behind the axis, or whose measure it is."""
-    words = words_in(left)
+def _end(item: _Item, text: str) -> None:
+    """Apply the words after a measure: its axis, a unit after the axis, or the thing it belongs to."""
+    words = words_in(text)
     if item.measure.unit is None and (unit := next(filter(None, map(unit_named, words)), None)):
         item.measure = item.measure._replace(unit=unit)
-    if item.label.role or not left:
+    if item.label.role or not text:
         return
-    label = label_of(left)
+    label = label_of(text)
     if label.role == "noun":
-        head = _FIRST.match(left)
+        head = _FIRST.match(text)
         first = label_of(head[0]) if head else NO_LABEL
         label = first if first.role == "side" else label
-    elif not label.role and name_role(left) in ("part", "inner", "pose"):
+    elif not label.role and name_role(text) in ("part", "inner", "pose"):
         label = _OTHER
     elif not label.role and words and words[0] in ("round", "rond", "rund", "redondo"):
         label = Label("side", "diameter")
     if label.role:
-        item.label, item.said = label, f"{item.said} {left}"
+        item.label, item.label_text = label, f"{item.label_text} {text}"
 
 
 @dataclass(slots=True)
 class _Clauses:
-    """All scopes of a string, and what of it nobody can understand."""
+    """Scopes of a string; `missing` states whether a figure is missing."""
 
     scopes: list[_Scope] = field(default_factory=lambda: [_Scope()])
     missing: bool = False
@@ -667,7 +673,7 @@ class _Clauses:
     order: str = ""
 
     def enter(self, gap: _Gap, fresh: bool, apart: bool) -> _Scope:
-        """The scope that a measure stands in, a new one when a name begins it; `apart`: a stop parts it from what was before."""
+        """Return the scope of a measure, a new one if a name begins it; `apart`: a stop separates it from the previous measure."""
         scope, role = self.scopes[-1], name_role(gap.name)
         if not gap.name:
             side = label_of(gap.right).side
@@ -682,27 +688,27 @@ class _Clauses:
 
 
 def _order_in(scan: Scan, tokens: list[Token], last: bool) -> tuple[str, bool, bool]:
-    """An order of sides between two figures, whether it is the second's, and whether no name stands before it."""
+    """Return an order of sides between two figures, whether it belongs to the second, and whether it applies in general."""
     for at, token in enumerate(tokens):
         if token.kind == ORDER:
             ahead = not last and all(behind.kind in ("(", ")", *_COLONS) for behind in tokens[at + 1 :])
             words = [before for before in tokens[:at] if before.kind == WORDS]
-            general = not words or name_role(scan.said(words[0], words[-1])) == "whole"
-            return scan.said(token, token).strip(ORDER), ahead, general
+            general = not words or name_role(scan.text_between(words[0], words[-1])) == "whole"
+            return scan.text_between(token, token).strip(ORDER), ahead, general
     return "", False, False
 
 
 def _clauses(scan: Scan) -> _Clauses:
-    """The scopes of a scanned string."""
+    """Return the scopes of a scanned string."""
     found, tokens = _Clauses(), scan.without_repeats()
     items: list[_Item] = []
     scoped: list[tuple[_Scope, _Item]] = []
     behind, begin = True, 0
-    for place_, token in [*((at, token) for at, token in enumerate(tokens) if token.measure), (len(tokens), None)]:
-        between, last = tokens[begin:place_], token is None
+    for index, token in [*((at, token) for at, token in enumerate(tokens) if token.measure), (len(tokens), None)]:
+        between, last = tokens[begin:index], token is None
         order, ahead, general = _order_in(scan, between, last)
         between = [one for one in between if one.kind != ORDER]
-        begin = place_ + 1
+        begin = index + 1
         gap = _gap_of(scan, between, items[-1] if items else None, last, behind)
         if gap.missing:
             found.missing = True
@@ -712,17 +718,17 @@ def _clauses(scan: Scan) -> _Clauses:
             scoped[-1][0].order = scoped[-1][0].order or order
         kinds = [one.kind for one in between]
         if token is None or token.measure is None:
-            # A string may end in a label whose figure is missing (`… Height:`).
+            # A string can end in a label without a figure (`… Height:`).
             dangling = bool(kinds) and kinds[-1] in _COLONS and OTHER not in kinds and UNREAD not in kinds
             found.missing = found.missing or dangling
             break
         bound = "" if gap.colon else bound_of(gap.name)
-        said = gap.right or gap.name
+        label_text = gap.right or gap.name
         gap.name = "" if bound else gap.name
-        item = _Item(token.measure, said, label_of(gap.right), gap.joined, len(items), not between, bound)
+        item = _Item(token.measure, label_text, label_of(gap.right), gap.joined, len(items), not between, bound)
         scope = found.enter(gap, not items, not _APART.isdisjoint(kinds))
         if order and (ahead or not items):
-            # An order stated before any name holds for all.
+            # An order before any name applies to all scopes.
             scope.order = order
             found.order = order if not items and general else found.order
         behind = behind if gap.joined else not item.label.role
@@ -731,15 +737,15 @@ def _clauses(scan: Scan) -> _Clauses:
         scoped.append((scope, item))
     _distribute(scoped)
     if found.description and any(scope.role == "piece" for scope in found.scopes[1:]):
-        # Beside other things with their sizes, the words before the first size name the first thing.
+        # If other things have sizes, the words before the first size name the first thing.
         found.scopes[0].name, found.scopes[0].role = found.description, name_role(found.description)
     return found
 
 
 def _distribute(scoped: list[tuple[_Scope, _Item]]) -> None:
-    """Put every measure into its scope, once the words behind it are known.
+    """Add every measure to its scope, after the words behind it are known.
 
-    Seat measures behind a pose are of the piece; `min. 65 max. 85 cm height` says its side once.
+    Seat measures after a pose belong to the piece; in `min. 65 max. 85 cm height` both figures have the side.
     """
     previous = owner = None
     for at, (scope, item) in enumerate(scoped):
@@ -751,7 +757,7 @@ def _distribute(scoped: list[tuple[_Scope, _Item]]) -> None:
             if item.bound == "least" and not item.label.role and following.bound == "largest":
                 item.label = replace(following.label, role="side" if following.label.role else "")
             if item.label.role == "noun" and following.joined and beyond is scope:
-                # `Table width 30 x depth 20`: the words before a sequence only say what it is of.
+                # `Table width 30 x depth 20`: the noun before a sequence only names the thing.
                 item.label = Label("side", item.side)
         owner = scope if scope.role not in ("pose", "inner") else owner
         seat = item.label.role == "side" and item.side in ("seat_height", "seat_depth", "arm_height")
@@ -760,7 +766,7 @@ def _distribute(scoped: list[tuple[_Scope, _Item]]) -> None:
 
 
 def _units_of(items: Sequence[_Item], shared: str | None) -> list[str | None]:
-    """The unit of each measure: its own, else the next one's, else that of the last before, else the one they share."""
+    """Return the unit of each measure: its own, else that of the next, else of the last, else the shared one."""
     last = next((item.measure.unit for item in reversed(items) if item.measure.unit), shared)
     units: list[str | None] = []
     for item in reversed(items):
@@ -770,9 +776,9 @@ def _units_of(items: Sequence[_Item], shared: str | None) -> list[str | None]:
 
 
 def _confirms(first: Sequence[_Item], second: Sequence[_Item], unit: str | None, other: str | None) -> bool:
-    """Whether a sequence states the one before it once more, in another unit or in the same words.
+    """Return whether a sequence repeats the first one, in another unit or in the same words.
 
-    `unit` is that of the first's figures that name none, `other` that of the second's.
+    `unit` applies to figures of the first without one, `other` to those of the second.
     """
     if len(first) != len(second):
         return False
@@ -786,7 +792,7 @@ def _confirms(first: Sequence[_Item], second: Sequence[_Item], unit: str | None,
 
 
 def _shared_unit(clauses: _Clauses, column: str | None) -> str | None:
-    """The unit of figures without one: the only one that is named, unless it is of a second statement of the same size."""
+    """Return the unit of figures without one: the only one stated, unless it belongs to a second statement of the size."""
     sequences = [items for scope in clauses.scopes for items in scope.sequences]
     if len(sequences) == 2 and not any(item.measure.unit for item in sequences[0]):
         first, second = sequences
@@ -800,13 +806,13 @@ def _shared_unit(clauses: _Clauses, column: str | None) -> str | None:
 _COUNT_IN_NAME = re.compile(r"(?i)(?:(\d{1,3})\s*x?\s+(.+)|(.+?)\s*x\s?(\d{1,3}))")
 _COUNT_NEAR = re.compile(rf"{COUNT}(\d{{1,3}}){COUNT}")
 _ROUNDED = 60
-"""Hundredths of an inch by which two statements of one side may differ."""
+"""Maximum difference of two statements of one side, in hundredths of an inch."""
 _METRES = 12
 
 
 @dataclass(slots=True)
 class _Reading:
-    """One string while it is read. `text` is what was given, for the sentences; `column` is the column's unit."""
+    """State of reading one string; `text` is the cell, for problems, `column` the column's unit."""
 
     text: str
     scan: Scan
@@ -819,48 +825,48 @@ class _Reading:
     extras: list[str] = field(default_factory=list)
 
     def tell(self, problem: ProblemKind, what: str) -> None:
-        """Add a fault about the whole text."""
+        """Add a fault of the whole text."""
         self.faults.append(Fault(problem, f"{quoted(self.text)} {what}."))
 
     def _several(self) -> None:
         self.tell(ProblemKind.CONFLICT, "states more than one size; the first is kept")
 
     def set_aside(self, items: Sequence[_Item]) -> None:
-        """Keep figures that are of something else as the vendor wrote them."""
+        """Add figures of other things to the extras, in the vendor's words."""
         for item in items:
             upper = "" if item.measure.upper is None else f"-{item.measure.upper}"
             unit = item.measure.unit or self.unit or ""
-            self.extras.append(f"{item.said} {item.measure.value}{upper} {unit}".strip())
+            self.extras.append(f"{item.label_text} {item.measure.value}{upper} {unit}".strip())
 
     def _length(self, item: _Item, unit: str | None) -> Length | None:
-        """One figure as a length; a missing unit and what is beyond reason are told."""
+        """Return one figure as a length, or None; report a missing unit and implausible values."""
         if unit == "m" and item.measure.unit is None and item.measure.value > _METRES:
-            # `183 x 0.91 m`: the metre is the other figure's alone.
+            # `183 x 0.91 m`: the metre applies only to the other figure.
             unit = self.column if self.column in METRIC else "cm"
         if unit is None and item.measure.value:
-            fault = Fault(ProblemKind.UNKNOWN_UNIT, f"{quoted(self.text)} names no unit of length.")
+            fault = Fault(ProblemKind.UNKNOWN_UNIT, f"{quoted(self.text)} does not state a unit of length.")
             self.faults.extend([] if fault in self.faults else [fault])
             return None
         parsed = checked(item.measure, unit or "in", self.text, self.decimal)
         self.faults.extend(parsed.faults)
         if item.measure.upper is not None:
-            # The further end of a range is no side, yet it is said.
+            # The upper bound of a range becomes an extra.
             self.set_aside([item])
         return parsed.value
 
     def _placed(self, items: list[_Item], kind: str, order: str) -> dict[str, Length]:
-        """The sides of a sequence."""
+        """Return the sides of a sequence."""
         own = {item.measure.unit for item in items if item.measure.unit}
         if own & set(METRIC) and not own <= set(METRIC):
             self.tell(ProblemKind.CONFLICT, "mixes metric and imperial units")
         if own == {"ft"} and any(item.measure.unit is None and item.measure.value for item in items):
-            self.tell(ProblemKind.CONFLICT, "has figures beside feet that may be feet or inches")
+            self.tell(ProblemKind.CONFLICT, "has figures without a unit beside feet, which could be feet or inches")
         if any(item.blank and item.side is None for item in items[1:]):
-            self.tell(ProblemKind.CONFLICT, "parts its figures by blanks alone")
+            self.tell(ProblemKind.CONFLICT, "separates its figures only by blanks")
         units = _units_of(items, self.unit)
         lengths = [self._length(item, unit) for item, unit in zip(items, units, strict=True)]
         if None in lengths and all(item.side is None for item in items):
-            # Without letters the place says the side, and one place is empty.
+            # Without letters the position determines the side, so one missing figure makes all sides unknown.
             if not self.faults:
                 self.tell(ProblemKind.UNREADABLE, "lacks a figure")
             return {}
@@ -876,24 +882,24 @@ class _Reading:
         return sides.value or {}
 
     def of_scope(self, scope: _Scope) -> dict[str, Length]:
-        """All sides of one scope: its first sequence, what later ones add, its seat measures and largest figures."""
+        """Return the sides of a scope: those of its sequences, its seat measures and its maxima."""
         target: dict[str, Length] = {}
         self._extras(scope, target)
         self._sequences(scope, target)
         for item in scope.largest:
-            # `Max. height` stands for the height only where nothing else does, and that is told.
+            # `Max. height` is used as the height only if no other is stated, and this is reported.
             side = "width" if item.side == "length" else item.side or ""
             if side in target:
                 self.set_aside([item])
             elif (length := self._length(item, item.measure.unit or self.unit)) is not None:
-                self.tell(ProblemKind.CONFLICT, f"states only the largest {side}")
+                self.tell(ProblemKind.CONFLICT, f"states only a maximum {side}")
                 target[side] = length
         if "width" not in target and any(_is_one_end(item) for item in scope.extras):
-            self.tell(ProblemKind.CONFLICT, "states its width left and right apart")
+            self.tell(ProblemKind.CONFLICT, "states its width for left and right separately")
         return target
 
     def _sequences(self, scope: _Scope, target: dict[str, Length]) -> None:
-        """Sides of the first sequence; a later one confirms it or fills sides still free, or is in conflict with it."""
+        """Add the sides of the first sequence; a later one confirms it, fills free sides or conflicts with it."""
         kind = kind_of_part(scope.name, self.kind) if scope.role in ("piece", "part") else self.kind
         of_part, sequences = of_a_part(scope.name), scope.sequences
         if of_part and len(sequences) == 1 and len(sequences[0]) == 1:
@@ -904,7 +910,7 @@ class _Reading:
             if of_part:
                 self.set_aside(items)
             else:
-                self.tell(ProblemKind.UNREADABLE, f"does not say what {items[0].measure.value} measures")
+                self.tell(ProblemKind.UNREADABLE, f"does not state what {items[0].measure.value} measures")
         for at, items in enumerate(sequences):
             if at == 0:
                 target.update(self._placed(items, kind, scope.order))
@@ -916,7 +922,7 @@ class _Reading:
                 self._add(target, self._placed(items, kind, scope.order))
 
     def _extras(self, scope: _Scope, target: dict[str, Length]) -> None:
-        """Seat measures and clearances of a scope; what is of something else is set aside."""
+        """Add seat measures and clearances of a scope; set other figures aside."""
         unit = next((item.measure.unit for item in scope.placed() if item.measure.unit), self.unit)
         for item in scope.extras:
             if item.label.role != "side" or item.side is None:
@@ -928,7 +934,7 @@ class _Reading:
                 self.tell(ProblemKind.CONFLICT, f"states more than one {side}; the first is kept")
 
     def _add(self, target: dict[str, Length], found: dict[str, Length]) -> None:
-        """Fill the sides still free from a later sequence; another figure for one side is a conflict."""
+        """Fill free sides from a later sequence; another value for a side is a conflict."""
         apart = any(
             abs(target[side]["hundredths_in"] - value["hundredths_in"]) > _ROUNDED
             for side, value in found.items()
@@ -942,7 +948,7 @@ class _Reading:
                 target.setdefault(side, value)
 
     def _component(self, scope: _Scope, dimensions: Any) -> Component:
-        """A named piece, with the count beside its name (`CHAIR (4)`, `4 x CHAIR`, `(2) chairs`)."""
+        """Return a named piece with the count beside its name (`CHAIR (4)`, `4 x CHAIR`, `(2) chairs`)."""
         near = _COUNT_NEAR.search(self.scan.text, max(0, scope.start - 8), scope.start + len(scope.name) + 8)
         name = piece_name(_COUNT_NEAR.sub("", scope.name).strip(" .,:-"), self.text)
         in_name = _COUNT_IN_NAME.fullmatch(name)
@@ -952,10 +958,10 @@ class _Reading:
         return {"name": " ".join(name.split()), "quantity": int(count) or 1, "dimensions": dimensions}
 
     def spread(self, clauses: _Clauses) -> Spread:
-        """Say which scope is the piece itself, and which are pieces of a set."""
+        """Return the spread; determine which scopes are the piece itself and which are pieces of a set."""
         for scope in clauses.scopes:
             if kind := seat_or_arm(scope.name):
-                # Below `Seat:` or `Arm:` the sides are those of the seat or the arm.
+                # After `Seat:` or `Arm:` the sides are those of the seat or the arm.
                 for item in scope.placed():
                     side = f"{kind}_{item.side}"
                     item.label = Label("side", side) if side in ("seat_height", "seat_depth", "arm_height") else _OTHER
@@ -974,18 +980,18 @@ class _Reading:
         for scope in aside:
             self.set_aside(scope.items())
         if aside and not dimensions and not components and not self.faults:
-            self.tell(ProblemKind.UNREADABLE, "states no size of the piece itself")
+            self.tell(ProblemKind.UNREADABLE, "does not state a size of the piece itself")
         sides: Any = dimensions
         return Spread(sides, tuple(components), (*self.scan.asides, *self.extras))
 
 
 def _is_one_end(item: _Item) -> bool:
-    words = set(words_in(item.said))
+    words = set(words_in(item.label_text))
     return bool(words & {"left", "right", "links", "rechts"}) and bool(words & {"width", "breite"}) and not words & SEAT
 
 
 def _by_noun(scopes: list[_Scope]) -> list[_Scope]:
-    """Sides labelled with the thing they are of (`Table width`): the piece's where one thing is named, else pieces."""
+    """Return the scopes with sides labelled by a noun (`Table width`): of the piece if only one thing is named, else of pieces."""
     out: list[_Scope] = []
     for scope in scopes:
         out.append(scope)
@@ -996,11 +1002,11 @@ def _by_noun(scopes: list[_Scope]) -> list[_Scope]:
         placed = scope.placed()
         leads = placed and scope.nouns and max(item.at for item in scope.nouns) < min(item.at for item in placed)
         if len(things) == 1 and leads and not {item.side for item in scope.nouns} & {item.side for item in placed}:
-            # `Sofa width: 84, depth: 38`: the thing is named once.
+            # `Sofa width: 84, depth: 38`: the noun applies to all figures.
             scope.sequences[0][:0] = scope.nouns
         elif scope.sequences:
             for item in scope.nouns:
-                item.label = _OTHER  # of something else after all
+                item.label = _OTHER  # figures of another thing
             scope.extras.extend(scope.nouns)
         elif len(things) == 1:
             scope.sequences.extend(things.values())
@@ -1011,7 +1017,7 @@ def _by_noun(scopes: list[_Scope]) -> list[_Scope]:
 
 
 def _ranked(scopes: list[_Scope]) -> tuple[list[_Scope], list[_Scope], list[_Scope]]:
-    """The scopes of the piece itself, those of its pieces, and those set aside."""
+    """Return the scopes of the piece itself, those of its pieces, and those set aside."""
     whole, rest, pieces, parts, poses, inner = (
         [scope for scope in scopes if scope.role == role and (scope.sequences or scope.extras or scope.largest)]
         for role in ("whole", "rest", "piece", "part", "pose", "inner")
@@ -1036,11 +1042,11 @@ _LONGEST_PLAIN = 60
 
 
 def plain_size(text: str, kind: str) -> Dimensions | None:
-    """The sides of a size that is written the commonest way and leaves no doubt; None for all others.
+    """Return the sides of a size in the most common form, or None for all other forms.
 
         size := number unit axis join number unit axis [join number unit axis]     30 1/2"W X 20"D X 40"H, 80W x 60D x 40H cm
 
-    Axes are W, D, H and L, each once; the unit stands on each figure or once behind the last. It gives what the grammar gives.
+    Axes are W, D, H and L, each once; the unit is on each figure or once at the end. The grammar gives the same result.
     """
     found = _PLAIN.fullmatch(text) if len(text) <= _LONGEST_PLAIN else None
     if found is None:
@@ -1071,17 +1077,17 @@ _NEGATIVE = re.compile(r"(?i)(?:^|[\s:=x(,;])-\d")
 def parse_dimensions(
     text: str, unit: str | None = None, kind: str = "", order: str = "", decimal: str = "auto"
 ) -> Parsed[Spread]:
-    """The sides, seat measures and pieces of a dimension string.
+    """Parse the sides, seat measures and pieces of a dimension string.
 
-    W, D and H win; L beside W without D is the width (on beds the depth); a range gives its first bound; poses, shades and
-    leaves never overwrite the piece. Problems: unreadable, unknown_unit, conflict (sides that are named twice or not at
-    all, units that are mixed), out_of_range.
+    W, D and H take precedence; L beside W without D is the width (on beds the depth); a range gives its first bound; poses,
+    shades and leaves never replace the piece. Problems: unreadable, unknown_unit, conflict (sides that are repeated or not
+    named, mixed units), out_of_range.
 
     Args:
         text: The cell.
         unit: The column's unit.
-        kind: What `labels.kind_of` says of the piece.
-        order: The letters a header names (`BHT`), or `TRADE` where the trade's order may be taken for granted.
+        kind: The kind of the piece (`labels.kind_of`).
+        order: The letters in a header (`BHT`), or `TRADE` if the order of the trade can be assumed.
         decimal: The source's decimal mark.
     """
     plain_one = plain_size(text, kind)
@@ -1092,13 +1098,13 @@ def parse_dimensions(
 def read_grammar(
     text: str, given: str, unit: str | None = None, kind: str = "", order: str = "", decimal: str = "auto"
 ) -> Parsed[Spread]:
-    """Read a dimension string by the whole grammar."""
+    """Parse a dimension string by the complete grammar."""
     scan = scanned(_BLANKS.sub(" ", folded(plain(text) if "<" in text else text)), unit)
     reading = _Reading(text, scan, scan.unit, kind, order.lower(), decimal, unit)
     if _HYPHENED.search(scan.text):
-        reading.tell(ProblemKind.CONFLICT, "joins three figures by hyphens, which may be sides or a range")
+        reading.tell(ProblemKind.CONFLICT, "joins three figures by hyphens, which could be sides or a range")
     if _NEGATIVE.search(scan.text):
-        reading.tell(ProblemKind.OUT_OF_RANGE, "has a figure below zero")
+        reading.tell(ProblemKind.OUT_OF_RANGE, "contains a negative figure")
     clauses = _clauses(scan)
     reading.order = clauses.order or reading.order
     if scan.unit == unit:
@@ -1107,8 +1113,8 @@ def read_grammar(
     if clauses.missing:
         reading.tell(ProblemKind.UNREADABLE, "lacks a figure")
     if scan.unread:
-        reading.tell(ProblemKind.UNREADABLE, f"holds {', '.join(scan.unread[:3])}, which is no measure")
+        reading.tell(ProblemKind.UNREADABLE, f"contains {', '.join(scan.unread[:3])}, which is not a measure")
     faults = tuple(reading.faults)
     if not spread.dimensions and not spread.components:
-        return Parsed(None, faults) if faults else unreadable(text, "holds no size")
+        return Parsed(None, faults) if faults else unreadable(text, "does not contain a size")
     return Parsed(spread, tuple(dict.fromkeys(faults)))

@@ -1,12 +1,12 @@
-"""What the words beside a figure say that it measures, in the languages vendors write.
+"""Labels of figures in all supported languages, and the assignment of figures to sides.
 
     label     := modifier* side modifier*          ("Overall height", "hauteur d'assise", "Sitzhöhe", "heigth")
     modifier  := neutral | bound | seat | arm | free | part | noun
 
-Neutral modifiers leave the side that of the piece; `min` names its lower figure and `max` its largest; seat, arm and
-clearance make other measures; a part (drawer, mattress, cable) or what is no size (load, volume) makes it one that the
-piece does not have; any other noun names the thing whose side it is. Side words of five letters or more are known with
-one letter wrong, left out, put in or swapped with its neighbour. The words stand in `data/labels.toml`.
+Neutral modifiers leave the side that of the piece; `min` marks its lowest figure and `max` its largest; seat, arm and
+clearance form other measures; a part (drawer, mattress, cable) or another quantity (load, volume) excludes the figure from
+the piece; any other noun names the thing whose side it is. Side words of five letters or more are recognised with one
+letter wrong, missing, added or swapped. The words are in `data/labels.toml`.
 """
 
 import re
@@ -50,7 +50,7 @@ _KNOWN = words("labels", "no_slips").union(NEUTRAL, _PARTS, SEAT, ARM, _GAPS, _N
 _LONG_ENOUGH = 5
 _LONG_SIDES = [word for word in SIDES if len(word) >= _LONG_ENOUGH]
 GENERAL_ENDS = _PARTS | _LOWER | _UPPER | NEUTRAL | _FREE
-"""Words whose axis stands right behind them: `Drawer W`, `Max H`."""
+"""Words that an axis can follow directly: `Drawer W`, `Max H`."""
 _GLUED = re.compile(
     r"(?:minimum|maximum)?(overall|total|product|assembled|item|seat|arm|armrest|clearance)(?:product)?"
     r"(width|depth|height|length|diameter|from|weight)?([a-z]*)"
@@ -59,16 +59,16 @@ _LIGATURES = str.maketrans({"ß": "ss", "ł": "l", "ø": "o", "æ": "ae", "đ": 
 _LETTER_RUNS = re.compile(r"[^\W\d_]+")
 _PACKED = re.compile(r"verpa[ck]k|emballa|embala|imball|packag|pakk?et|forpack|opakow|shipping|lieferma|versandma")
 _AT = re.compile(r"(?i)(?:\bà|\bat|\bauf|\bop)\s*$")
-"""`Assise à 49 cm`: how high the seat is."""
+"""Preposition before the height of a seat: `Assise à 49 cm`."""
 _SHORT = {"sh": "seat_height", "sd": "seat_depth", "ah": "arm_height"}
 
 
 @dataclass(frozen=True, slots=True)
 class Label:
-    """What words say of a figure.
+    """Meaning of the words beside a figure.
 
-    `role` is `side` (of the piece, `side` says which, seat measures included), `largest` (its largest figure), `other` (of a part,
-    or no size at all), `noun` (a side of the thing named by `noun`) or blank when no side is named.
+    `role` is `side` (the `side` of the piece, or a measure of its seat), `largest` (a maximum), `other` (a part, or not a
+    size), `noun` (a side of the thing `noun`), or blank if no side is named.
     """
 
     role: str = ""
@@ -82,7 +82,7 @@ _OTHER = Label("other")
 
 @lru_cache(maxsize=16384)
 def plain_word(word: str) -> str:
-    """A word in lower case without accents: what words are compared by."""
+    """Return a word in lower case without accents, for comparisons."""
     low = word.lower()
     if low.isascii():
         return low
@@ -92,13 +92,13 @@ def plain_word(word: str) -> str:
 
 
 def words_in(text: str) -> list[str]:
-    """The words of a text, plain, each run of letters one."""
+    """Return the words of a text in plain form; each run of letters is a word."""
     return [plain_word(word) for word in _LETTER_RUNS.findall(unicodedata.normalize("NFC", text))]
 
 
 @lru_cache(maxsize=16384)
 def side_word(word: str) -> str | None:
-    """The side that one plain word names (`length` included), slips of the pen allowed, or None."""
+    """Return the side that a plain word names, also with one typing error (`length` included), or None."""
     side = SIDES.get(word)
     if side or not _LONG_ENOUGH <= len(word) < 20 or word in _KNOWN:
         return side
@@ -107,9 +107,9 @@ def side_word(word: str) -> str | None:
 
 
 def _parts_of(words: list[str]) -> tuple[list[str], list[str]]:
-    """The sides that words name and the words beside them; compounds (`sitzhohe`) are taken apart."""
+    """Return the sides that words name and the other words; compounds (`sitzhohe`) are split."""
     if len(words) == 2 and min(map(len, words)) <= 2 and (joined := SIDES.get("".join(words))):
-        # A blank that slipped into a word: `dept h`.
+        # A blank inside a word: `dept h`.
         return [joined], []
     sides: list[str] = []
     others: list[str] = []
@@ -119,7 +119,7 @@ def _parts_of(words: list[str]) -> tuple[list[str], list[str]]:
         elif root := next((root for root in _ROOTS if word.endswith(root)), None):
             sides.append(SIDES[root])
             first = word.removesuffix(root).rstrip("s")
-            # The first part without the letters that link it to the second (`ruckenlehnen` is `ruckenlehne`).
+            # The first part is compared without linking letters (`ruckenlehnen` is `ruckenlehne`).
             stems = (first.removesuffix(link) for link in ("", "n", "s", "en", "es"))
             others.append(next((stem for stem in stems if stem in _KNOWN), first))
         else:
@@ -130,7 +130,7 @@ def _parts_of(words: list[str]) -> tuple[list[str], list[str]]:
 
 
 def _glued(words: list[str]) -> Label | None:
-    """Names of attributes that machines ran together: `overallheight-toptobottom`, `clearancefromfloortoundersideofbed`."""
+    """Return the label of joined attribute names: `overallheight-toptobottom`, `clearancefromfloortoundersideofbed`; or None."""
     match = _GLUED.fullmatch("".join(words)) if len(words[0]) > 8 else None
     if match is None or not (match[2] or match[1] == "clearance"):
         return None
@@ -151,13 +151,13 @@ def _clearance(kinds: set[str]) -> Label:
 
 
 def _of_side(side: str, others: list[str]) -> Label:
-    """The label of one side among other words."""
+    """Return the label of one side among other words."""
     kinds = set(others)
     if kinds & _NO_SIZE:
         return _OTHER
     if kinds & _FREE or (kinds & _UNDER and side == "height" and not kinds & _PARTS - _UNDER - {"free"}):
         return _clearance(kinds)
-    # A single letter beside a word is the mark of a drawing: `A Overall height`.
+    # A single letter beside a word is a mark in a drawing: `A Overall height`.
     idle = NEUTRAL | _GAPS | _LOWER | _UPPER
     rest = [word for word in others if word not in idle and len(word) > 1]
     if kinds & SEAT or (kinds & ARM and side == "height"):
@@ -176,7 +176,7 @@ def _of_side(side: str, others: list[str]) -> Label:
 
 @lru_cache(maxsize=16384)
 def label_of(text: str) -> Label:
-    """What a label says (`SEAT HT`, `Frame, depth`, `Min. height`, `hauteur d'assise`)."""
+    """Return the meaning of a label (`SEAT HT`, `Frame, depth`, `Min. height`, `hauteur d'assise`)."""
     words = words_in(text)
     if not words:
         return NO_LABEL
@@ -199,16 +199,18 @@ def label_of(text: str) -> Label:
 
 @lru_cache(maxsize=4096)
 def bound_of(text: str) -> str:
-    """`largest` of words that only say so of the figure behind them (`max.`, `up to`), `least` of `min.`, `from`, else blank."""
+    """Return `largest` for words that only mark a maximum (`max.`, `up to`), `least` for a minimum (`min.`, `from`), else blank."""
     words = set(words_in(text))
-    told = words - NEUTRAL - _GAPS | words & {"from", "de", "von"}
-    if told and told <= _UPPER | {"up"}:
+    significant = words - NEUTRAL - _GAPS | words & {"from", "de", "von"}
+    if significant and significant <= _UPPER | {"up"}:
         return "largest"
-    return "least" if told and told <= _LOWER | {"from", "ab", "de", "von", "da", "desde", "vanaf"} else ""
+    return (
+        "least" if significant and significant <= _LOWER | {"from", "ab", "de", "von", "da", "desde", "vanaf"} else ""
+    )
 
 
 def _stem(word: str) -> str:
-    """What a German or Dutch compound of sizes is of: `innen` of `Innenmaße`, `sitz` of `Sitzmaß`; other words as they are."""
+    """Return the subject of a German or Dutch compound of sizes (`innen` of `Innenmaße`), or the word itself."""
     for ending in ("masse", "mass", "abmessungen", "abmessung", "afmetingen", "maten"):
         stem = word.removesuffix(ending)
         if stem != word and (known := {stem, stem.rstrip("s")} & (NEUTRAL | _PARTS | SEAT | ARM | {"stell", "liege"})):
@@ -217,39 +219,39 @@ def _stem(word: str) -> str:
 
 
 def seat_or_arm(name: str) -> str:
-    """`seat` or `arm` of a name that says nothing else (`Misure seduta`, `Sitzmaße`, `Armrest`), else blank."""
-    told = set(map(_stem, words_in(name))) - NEUTRAL - _GAPS
-    if told and told <= SEAT:
+    """Return `seat` or `arm` for a name without other meaning (`Misure seduta`, `Sitzmaße`, `Armrest`), else blank."""
+    significant = set(map(_stem, words_in(name))) - NEUTRAL - _GAPS
+    if significant and significant <= SEAT:
         return "seat"
-    return "arm" if told and told <= ARM | {"rest"} else ""
+    return "arm" if significant and significant <= ARM | {"rest"} else ""
 
 
 def only_parts(text: str) -> bool:
-    """Whether a name says nothing but parts: `Frame`, `Drawer interior`."""
+    """Return whether a name consists only of parts: `Frame`, `Drawer interior`."""
     return set(words_in(text)) <= _PARTS | _GAPS | NEUTRAL
 
 
 def of_a_part(text: str) -> bool:
-    """Whether a name is of a part, or of what is no size, whatever else it says."""
+    """Return whether a name contains a part or a quantity other than a size."""
     return bool(set(words_in(text)) & (_PARTS | _NO_SIZE))
 
 
 @lru_cache(maxsize=16384)
 def name_role(text: str) -> str:
-    """What a name before a whole size says.
+    """Return the role of a name before a size.
 
-    `whole` (nothing, or general words), `rest` (the piece closed, upright), `pose` (reclined, extended), `inner` (what is in or
-    around it, the shade of a lamp), `part` (a part that may be sold by itself) or `piece` (a thing of its own).
+    It is `whole` (blank or general), `rest` (closed, upright), `pose` (reclined, extended), `inner` (inside or around the piece,
+    the shade of a lamp), `part` (a part that may be sold separately) or `piece` (a thing of its own).
     """
     words = [_stem(word) for word in words_in(text) if word not in _GAPS]
     if any(map(_PACKED.match, words)):
         return "inner"
-    told = [word for word in words if word not in NEUTRAL]
-    if not told:
+    significant = [word for word in words if word not in NEUTRAL]
+    if not significant:
         return "whole"
-    kinds = set(told)
+    kinds = set(significant)
     if kinds & _STRONG_POSES or (
-        kinds & _WEAK_POSES and (told[-1] in _WEAK_POSES or kinds <= _WEAK_POSES | {"when", "position"})
+        kinds & _WEAK_POSES and (significant[-1] in _WEAK_POSES or kinds <= _WEAK_POSES | {"when", "position"})
     ):
         return "pose"
     if "up" in kinds and re.search(r"\bup to\W*$", text, re.I):
@@ -258,9 +260,9 @@ def name_role(text: str) -> str:
         return "rest"
     if kinds & _UPPER and kinds <= _UPPER | _LOWER:
         return "pose"
-    if kinds & _INNER and (told[-1] in _INNER or kinds <= _INNER | _SEQUENCE_PARTS):
+    if kinds & _INNER and (significant[-1] in _INNER or kinds <= _INNER | _SEQUENCE_PARTS):
         return "inner"
-    return "part" if told[-1] in _SEQUENCE_PARTS or told[0] in _INNER else "piece"
+    return "part" if significant[-1] in _SEQUENCE_PARTS or significant[0] in _INNER else "piece"
 
 
 _WITH_ABBREVIATED = re.compile(r"(?i)(?<![^\W_])w/")
@@ -270,34 +272,34 @@ _WITH_ABBREVIATED = re.compile(r"(?i)(?<![^\W_])w/")
 
 
 def piece_name(name: str, text: str) -> str:
-    """How a piece is called: without words that only say that sizes follow, and with `w/` where `text` had it so."""
+    """Return the name of a piece without words that announce sizes, and with `w/` if `text` has it."""
     abbreviated = _WITH_ABBREVIATED.search(text)
     return _SAID_OF_SIZE.sub("", re.sub(r"\bwith\b", abbreviated[0], name) if abbreviated else name)
 
 
-# Which side of a piece a letter, a word or a place in the string means.
+# Assignment of lengths to sides by letters, words or positions.
 
 
 TRADE = "trade"
-"""The order of figures without letters where width x depth x height needs no telling."""
+"""Order setting for figures without letters that accepts width x depth x height without a conflict."""
 BED = "bed"
 RUG = "rug"
 PILLOW = "pillow"
 _LONGEST = 500
 _BOX = ("width", "depth", "height")
 _ORDERED = {**LETTERS, "o": "diameter"}
-"""Letters of a stated order; `o` is the sign of a diameter."""
+"""Sides by the letters of a stated order; `o` is the sign of a diameter."""
 
 
 def side_of(label: str) -> str | None:
-    """The side that a label names (`Height`, `SEAT HT`), `length` included; None for parts and other things."""
+    """Return the side that a label names, `length` included; None for parts and other things."""
     found = label_of(label)
     return found.side if found.role in ("side", "largest") else None
 
 
 @lru_cache(maxsize=16384)
 def kind_of(category: str, title: str) -> str:
-    """`bed`, `rug`, `pillow` or blank: kinds whose sides are named otherwise. The category decides, then the title."""
+    """Return `bed`, `rug`, `pillow` or blank: the kinds with other names of sides, by the category, else by the title."""
     category, title = category[:_LONGEST], title[:_LONGEST]
     leaf = re.split(r"[>|/]\s*+", category)[-1].rstrip()
     for text in (leaf, category, title):
@@ -312,24 +314,24 @@ def kind_of(category: str, title: str) -> str:
 
 @lru_cache(maxsize=4096)
 def kind_of_part(name: str, kind: str) -> str:
-    """The kind of a set's piece by its name; a name that says no thing (`KING`) leaves the set's own kind."""
+    """Return the kind of a set's piece by its name; a name without a thing (`KING`) has the kind of the set."""
     if _BED_SIZES.fullmatch(name.strip()):
         return BED
     return kind_of(name, "") or ("" if kind == BED and _FURNITURE.search(name[:_LONGEST]) else kind)
 
 
 Sided = tuple[Length, str | None]
-"""A length and the axis written beside it, None when there is none."""
+"""A length and the side stated beside it, or None."""
 
 
 def _lettered(items: Sequence[Sided], kind: str) -> tuple[dict[str, Length], list[Length]]:
-    """Sides whose letter settles them, and the lengths whose letter came twice.
+    """Return the sides determined by letters, and the lengths whose letter is repeated.
 
-    L is the width unless a width and no depth say that it runs front to back; beside both it is the height, if that is free.
+    L is the width, or the depth if only the width is stated on a bed or rug, or the height beside width and depth.
     """
     sides = {side for _, side in items}
     runs_back = kind in (BED, RUG) and "width" in sides
-    # L beside W and no D takes the width away from W; on beds and rugs L runs front to back and W stays.
+    # With L and W but no D, L is the width and W the depth; on beds and rugs L is the depth and W the width.
     moved = {"length", "width"} <= sides and "depth" not in sides and not runs_back
     long_side = "depth" if runs_back and "depth" not in sides else "width"
     if {"width", "depth"} <= sides:
@@ -341,62 +343,60 @@ def _lettered(items: Sequence[Sided], kind: str) -> tuple[dict[str, Length], lis
         if target in placed:
             doubled.append(length)
         elif target:
-            placed[target] = length  # W, D and H win; a length beside all of them is told
+            placed[target] = length  # W, D and H take precedence; a length in addition to them is reported
     return placed, doubled
 
 
 def _unlettered(items: Sequence[Sided], text: str, kind: str, order: str, *, is_usual: bool) -> Parsed[Dimensions]:
-    """Sides by their place, in the stated order or the trade's."""
+    """Return sides by position, in the stated order or that of the trade."""
     names: Sequence[str | None] = [_ORDERED.get(letter) for letter in order]
     if order and None not in names and len(names) == len(items):
         return place([(length, name) for (length, _), name in zip(items, names, strict=True)], text, kind)
     if len(items) not in (2, 3):
-        return unreadable(text, "does not say which side is meant")
+        return unreadable(text, "does not state which side it measures")
     names = ("width", "height") if kind == PILLOW and len(items) == 2 else _BOX[: len(items)]
     sides: Any = {name: length for name, (length, _) in zip(names, items, strict=True)}
     is_cube = len({length["hundredths_in"] for length, _ in items}) == 1
     if len(items) == 2 or is_cube or (is_usual and order == TRADE):
         return Parsed(sides)
-    return Parsed(sides, (conflict(text, f"names no sides; read as {' x '.join(_BOX)}"),))
+    return Parsed(sides, (conflict(text, f"does not name its sides; read as {' x '.join(_BOX)}"),))
 
 
 def place(
     items: Sequence[Sided], text: str, kind: str = "", order: str = "", is_usual: bool = True
 ) -> Parsed[Dimensions]:
-    """The sides of a sequence of lengths.
-
-    A letter that comes twice, or a length left without a side, is a conflict.
+    """Assign a sequence of lengths to sides. A repeated letter, or a length without a side, is a conflict.
 
     Args:
-        items: The lengths, with the sides that stand beside them.
-        text: The cell, for the sentences.
-        kind: What `kind_of` says of the piece.
+        items: The lengths, with the sides stated beside them.
+        text: The cell, for problems.
+        kind: The kind of the piece (`kind_of`).
         order: A stated order of letters (`bht`), or `TRADE`.
-        is_usual: Whether lengths without letters are written in the trade's usual way.
+        is_usual: Whether lengths without letters are in the usual form of the trade.
     """
     if all(side is None for _, side in items):
         return _unlettered(items, text, kind, order, is_usual=is_usual)
     placed, doubled = _lettered(items, kind)
-    left = doubled + [length for length, side in items if side is None]
-    taken = ("width", "depth") if "diameter" in placed else ()
-    free = [side for side in _BOX if side not in placed and side not in taken]
+    unplaced = doubled + [length for length, side in items if side is None]
+    covered = ("width", "depth") if "diameter" in placed else ()
+    free = [side for side in _BOX if side not in placed and side not in covered]
     named = [at for at, (_, side) in enumerate(items) if side is not None]
     faults: list[Fault] = []
     if {"length", "width", "depth"} <= {side for _, side in items}:
-        faults.append(conflict(text, "names a length beside width and depth"))
+        faults.append(conflict(text, "states a length in addition to width and depth"))
     if doubled:
-        faults.append(conflict(text, "names one side twice"))
+        faults.append(conflict(text, "states one side twice"))
     if not doubled and len(items) == 3 and len(named) == 1 and list(placed) == [_BOX[named[0]]]:
-        # `265 x 158 x H 84`: the others stand in the trade's order around the one that is named.
-        placed.update(zip(free, left, strict=True))
+        # `265 x 158 x H 84`: the other sides are in the order of the trade around the named side.
+        placed.update(zip(free, unplaced, strict=True))
         if named[0] != 2:
-            faults.append(conflict(text, f"names one side; read as {' x '.join(_BOX)}"))
-    elif len(free) == len(left) == 1:
-        placed[free[0]] = left[0]
+            faults.append(conflict(text, f"names only one side; read as {' x '.join(_BOX)}"))
+    elif len(free) == len(unplaced) == 1:
+        placed[free[0]] = unplaced[0]
     elif len(items) == 2 and named == [1] and set(placed) == {"height"}:
-        placed["width"] = left[0]
-        faults.append(conflict(text, "names one side; read as width x height"))
-    elif left and not doubled:
+        placed["width"] = unplaced[0]
+        faults.append(conflict(text, "names only one side; read as width x height"))
+    elif unplaced and not doubled:
         faults.append(conflict(text, "has a length without a side"))
     sides: Any = placed
     return Parsed(sides, tuple(faults))

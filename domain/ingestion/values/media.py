@@ -1,4 +1,4 @@
-"""Addresses of pictures: lists split, unsafe ones refused, each once; file names get the address below a place that settings name."""
+"""Addresses of pictures: splitting of lists, validation, and addresses of file names below a base address."""
 
 import re
 from functools import lru_cache
@@ -19,14 +19,14 @@ _EDGES = " ,;\"'[]" + "".join(filter(str.isspace, map(chr, range(0x3001))))
 _ONE = re.compile(r"(?a)https?://[A-Za-z0-9][A-Za-z0-9.-]{0,252}/[\w./%?=&~+:!()-]{0,1700}")
 _MAX_URL = 2048
 _NO_PICTURE = re.compile(r"(?i)(\.pdf(?:$|\?))|\.(?:mp4|mov|webm|m4v)(?:$|\?)|(?:youtube\.com|youtu\.be|vimeo\.com)/")
-"""Endings of documents, as a group, and of videos."""
+"""Endings and hosts of documents (group 1) and of videos."""
 ROLES = frozenset(("hero", "alternate", "lifestyle", "detail", "dimension", "swatch", "video", "document"))
 _KEPT = 300
 _MEMBERS = ("url", "src", "link", "href", "image", "original", "large", "url_zoom", "url_standard", "contentUrl")
 _REASONS = {
-    ProblemKind.UNSAFE_URL: "is no web address that may be fetched",
+    ProblemKind.UNSAFE_URL: "is not a web address that can be fetched",
     ProblemKind.UNREADABLE: "is a file name, not a web address",
-    ProblemKind.TOO_LONG: "is longer than an address may be",
+    ProblemKind.TOO_LONG: f"is longer than {_MAX_URL:,} characters",
 }
 _ENDING = re.compile(r"(?i)\.(?:jpe?g|png|webp|gif|tiff?|avif|bmp|svg|mp4|mov|webm|m4v|pdf)(?![^\W_])")
 _BARE_PERCENT = re.compile(r"%(?![0-9a-fA-F]{2})")
@@ -34,10 +34,10 @@ _OF_PATHS = "%!$&'()*+,;=@-._~/"
 
 
 def address_below(base: str, name: str) -> str | None:
-    """The address of a file below `base` (http or https), percent-encoded; None for what is no name of one file there.
+    """Return the percent-encoded address of a file below `base` (http or https), or None for an invalid file name.
 
-    A name has one ending of a picture, film or document, and perhaps folders before it and a query behind it. What could lead
-    elsewhere is no such name: an absolute path, `..` however written, what may begin with a host. Escapes (`%20`) stay.
+    A valid name has one ending of a picture, video or document, and possibly folders before it and a query after it. Names
+    that could lead elsewhere are invalid: absolute paths, `..` in any encoding, a leading host. Escapes (`%20`) are kept.
     """
     if not base.lower().startswith(("http://", "https://")):
         return None
@@ -54,15 +54,15 @@ def address_below(base: str, name: str) -> str | None:
 
 
 def _is_plain(part: str) -> bool:
-    """Whether a part of a path names something in its folder, also for who unescapes it, once or twice."""
+    """Return whether a part of a path stays in its folder, even if it is unescaped once or twice."""
     return all(
         read.strip() not in ("", ".", "..") and "/" not in read and "\\" not in read and read.isprintable()
         for read in (part, unquote(part), unquote(unquote(part)))
     )
 
 
-def _judged(url: str) -> ProblemKind | None:
-    """Why an address cannot be fetched, None for one that can."""
+def _refusal_of(url: str) -> ProblemKind | None:
+    """Return the reason why an address cannot be fetched, or None."""
     try:
         parts = urlsplit(url)
         host, port = parts.hostname, parts.port
@@ -76,12 +76,12 @@ def _judged(url: str) -> ProblemKind | None:
 
 
 def addresses(text: str, base: str | None = None) -> Parsed[tuple[str, ...]]:
-    """Return the addresses of a cell: one, or a list split at `|`, commas, semicolons and line breaks.
+    """Return the addresses of a cell: one, or a list separated by `|`, commas, semicolons or line breaks.
 
-    Only http and https are taken. File names get the address that they have below `base`, when there is one. Problems:
-    unsafe_url, unreadable (a bare file name), too_long; one of each a cell.
+    Only http and https are accepted. File names get their address below `base`, if given. Problems: unsafe_url, unreadable (a
+    file name), too_long; at most one of each.
     """
-    # Long lists are each item's own, and would fill the memory of who reads a large feed.
+    # Long lists are not cached: they differ for each item and would fill the memory.
     return (_split_up if len(text) <= _KEPT else _split_up.__wrapped__)(text, base)
 
 
@@ -101,9 +101,9 @@ def _split_up(text: str, base: str | None) -> Parsed[tuple[str, ...]]:
             continue
         url = item.replace(" ", "%20")
         url = f"https:{url}" if url.startswith("//") else url
-        problem = _judged(url)
+        problem = _refusal_of(url)
         if problem == ProblemKind.UNREADABLE and base and (below := address_below(base, item)):
-            url, problem = below, _judged(below)
+            url, problem = below, _refusal_of(below)
         if problem is None:
             urls[url] = None
         else:
@@ -112,7 +112,7 @@ def _split_up(text: str, base: str | None) -> Parsed[tuple[str, ...]]:
 
 
 def role_of(url: str, first: bool) -> str:
-    """The role of an address: what its ending proves, else hero for the first picture and alternate for the others."""
+    """Return the role of an address: by its ending, else hero for the first picture and alternate for others."""
     other = _NO_PICTURE.search(url)
     if other is not None:
         return "document" if other[1] else "video"
@@ -120,14 +120,14 @@ def role_of(url: str, first: bool) -> str:
 
 
 def list_text(cell: list[Any] | dict[str, Any]) -> str:
-    """A JSON list of addresses, or of objects that hold one, as one text that `addresses` splits."""
+    """Return a JSON list of addresses, or of objects with one, as a text that `addresses` splits."""
     if isinstance(cell, dict):
         return next((str(cell[key]) for key in _MEMBERS if isinstance(cell.get(key), str)), "")
     return "|".join(list_text(item) if isinstance(item, dict | list) else str(item) for item in cell if item)
 
 
 def media_list(urls: list[dict[str, Any]], hero: str | None) -> list[Media]:
-    """Pictures in their order with role and position; the hero is the one named so, else the first."""
+    """Return pictures in order, with role and position; the hero is the given address, else the first picture."""
     if any("order" in item for item in urls):
         urls = sorted(urls, key=lambda item: item.get("order", 10_000))
     if hero is not None:

@@ -1,15 +1,15 @@
-"""Prices as vendors write them, read exactly to minor units of the right currency.
+"""Prices, read exactly to minor units of their currency.
 
     price    := [words] [minus] [currency] number [cents] [minus] [currency] [tax] [per]
-    number   := digits | groups of three parted by one mark or blank, then a decimal mark | Indian groups
+    number   := digits | groups of three separated by one mark or blank, then a decimal mark | Indian groups
     cents    := ".-" | ",--" | "€50"                          12.-, 12,--, 12€50
-    words    := "price" | "RRP" | "UVP" | "only" | label ":" …    "from" is read and told
-    tax      := "incl. VAT" | "zzgl. MwSt." | "TTC" | "HT" …      a price without tax is read and told
+    words    := "price" | "RRP" | "UVP" | "only" | label ":" …    "from" is read and reported
+    tax      := "incl. VAT" | "zzgl. MwSt." | "TTC" | "HT" …      a price without tax is read and reported
     per      := ("/" | "per" | "je" | "la" …) [count] ("pack" | "piece" | "pair" | …)
-              | … ("m²" | "metre" | "month" …)                      no price of the item: told
+              | … ("m²" | "metre" | "month" …)                      not a price of the item: reported
 
-Nothing else may stand in the cell: a second number, a range, words that are not known are told. A minus before the number, behind
-it or brackets around it are a price below zero, which is told.
+Anything else in the cell is reported: a second number, a range, unknown words. A minus before or after the number, or brackets
+around it, mean a negative price, which is reported.
 """
 
 import re
@@ -25,7 +25,7 @@ _SIGNS = {sign: currencies.split() for sign, currencies in meanings(load("curren
 _WORDS = frozenset(entries(load("currencies")["words"]["idle"]))
 _DOT_MARKETS = frozenset(entries(load("currencies")["words"]["dot"]))
 _CERTAIN = ("$", "dollar", "dollars")
-"""Signs that many currencies share but that mean the first of them where the source says nothing else."""
+"""Signs of several currencies that mean the first of them unless the source states another."""
 (_PACK, _MEASURED, _TAX, _LEAST) = (expressions("currencies")[name] for name in "pack measured tax least".split())
 _BOXES = ("ctn", "carton", "box", "pack", "packs", "pk")
 _PAIRS = ("pair", "pairs", "paar", "paire", "par", "pares")
@@ -41,11 +41,11 @@ _LAKH = re.compile(r"\d{1,2}(?:,\d{2})+,\d{3}")
 _ZERO = re.compile(r"0+(?:[.,]0+)?")
 _MAX_DIGITS = 15
 _WORDY = re.compile(r"[^\W\d_]|[/+]|[.,]\s?-|[€$£]\s?\d\d\s*$")
-"""Whether a cell is more than a number with a sign: only then its words are looked at."""
+"""Pattern of cells with more than a number and a sign, whose words have to be read."""
 
 
 class Price(NamedTuple):
-    """An amount in minor units of `currency`; `pack` is the number of pieces it is for, when the text says so."""
+    """An amount in minor units of `currency`; `pack` is the number of pieces that it covers, if stated."""
 
     minor: int
     currency: str
@@ -53,12 +53,12 @@ class Price(NamedTuple):
 
 
 def _grouped(number: str, mark: str) -> bool:
-    """Whether a mark parts groups of three, or of two as in India."""
+    """Return whether a mark separates groups of three digits, or of two as in India."""
     return bool(_GROUPED[mark].fullmatch(number) or (mark == "," and _LAKH.fullmatch(number)))
 
 
 def plain_number(number: str, decimal: str, currency: str) -> Decimal | None:
-    """The digits of a price as an exact number; None when its marks can be read in two ways."""
+    """Return the digits of a price as an exact number; None if its marks are ambiguous."""
     bare = re.sub(r"[\s'’\u00a0\u202f]", "", number)
     if (
         len(bare) > _MAX_DIGITS
@@ -80,7 +80,7 @@ def plain_number(number: str, decimal: str, currency: str) -> Decimal | None:
         return as_decimal
     if decimal == ("dot" if mark == "," else "comma"):
         return as_groups
-    # A setting says that this mark is the decimal one, yet three digits after it are no price in most currencies.
+    # Three digits after a decimal mark are not a price in most currencies, even if the setting declares this mark.
     if EXPONENTS[currency] == len(digits):
         return as_decimal
     if mark == ",":
@@ -89,23 +89,23 @@ def plain_number(number: str, decimal: str, currency: str) -> Decimal | None:
 
 
 def _signs(words: str) -> list[str]:
-    """The currency words beside a number, known words that say nothing left out."""
+    """Return the words beside a number, without known words that do not name a currency."""
     if not words:
         return []
     parts = re.split(r"[\s()*~]+", words.strip().lower())
     return [part for part in parts if part.strip(".:,;-") and part.strip(".:,;") not in _WORDS]
 
 
-def _currency_of(said: list[str], currency: str | None) -> tuple[str | None, bool]:
-    """The currency that the words around a number mean, and whether all were understood and agree.
+def _currency_of(words: list[str], currency: str | None) -> tuple[str | None, bool]:
+    """Return the currency that the words around a number name, and whether all are known and agree.
 
-    The source's own, or the one that a word names by its code, settles signs that several share.
+    An ambiguous sign means the currency that another word names by its code, or else the source's.
     """
-    if len(said) == 2 and "".join(said) in _SIGNS:
-        said = ["".join(said)]
-    hint = next((word.rstrip(".") for word in said if word.rstrip(".") in EXPONENTS), currency)
+    if len(words) == 2 and "".join(words) in _SIGNS:
+        words = ["".join(words)]
+    hint = next((word.rstrip(".") for word in words if word.rstrip(".") in EXPONENTS), currency)
     chosen = None
-    for word in said:
+    for word in words:
         choices = [word] if word in EXPONENTS else _SIGNS.get(word) or _SIGNS.get(word.rstrip("."))
         if choices is None:
             return None, False
@@ -113,19 +113,19 @@ def _currency_of(said: list[str], currency: str | None) -> tuple[str | None, boo
         if chosen and found and found != chosen:
             return None, False
         chosen = chosen or found
-    return chosen if said else currency, True
+    return chosen if words else currency, True
 
 
 def _priced(text: str, bare: str, currency: str | None, decimal: str) -> Parsed[Price]:
     numbers = list(_NUMBER.finditer(bare))
     if len(numbers) != 1:
-        return unreadable(text, "holds more than one amount" if numbers else "is no price")
+        return unreadable(text, "contains more than one amount" if numbers else "is not a price")
     before, after = bare[: numbers[0].start()].strip(), bare[numbers[0].end() :]
     rounded = _ROUND.match(after)
     after = after[rounded.end() if rounded else 0 :].strip()
-    said = [*_signs(before.strip(f"{_MINUS}+ (")), *_signs(after.strip(f"{_MINUS} )"))]
-    chosen, known = _currency_of(said, currency)
-    if not known:
+    currency_words = [*_signs(before.strip(f"{_MINUS}+ (")), *_signs(after.strip(f"{_MINUS} )"))]
+    chosen, is_known = _currency_of(currency_words, currency)
+    if not is_known:
         problem = (
             ProblemKind.UNREADABLE
             if max(map(len, (*_signs(before), *_signs(after)))) > 4
@@ -133,7 +133,7 @@ def _priced(text: str, bare: str, currency: str | None, decimal: str) -> Parsed[
         )
         return refused(problem, text, "has no known currency")
     if chosen is None or chosen not in EXPONENTS:
-        return refused(ProblemKind.UNKNOWN_CURRENCY, text, "names no currency, and neither does the source")
+        return refused(ProblemKind.UNKNOWN_CURRENCY, text, "has no currency, and the source has no default currency")
     if rounded and decimal == "auto" and (mark := rounded[0].strip()[0]) in ",.":
         decimal = "comma" if mark == "," else "dot"
     number = plain_number(numbers[0][0], decimal, chosen)
@@ -148,7 +148,7 @@ def _priced(text: str, bare: str, currency: str | None, decimal: str) -> Parsed[
 
 
 def _pack(bare: str, notes: list[str]) -> tuple[str, int | None]:
-    """A price without what it is for, and the number of pieces that is, where it is said; a box of nobody knows how many is told."""
+    """Return a price without the unit it is for, and the number of pieces, if stated; note a box of unknown content."""
     match = _PACK.search(bare)
     if match is None:
         return bare, None
@@ -160,18 +160,18 @@ def _pack(bare: str, notes: list[str]) -> tuple[str, int | None]:
 
 @cell_parser(longest=200, kept=65536)
 def parse_money(text: str, given: str, currency: str | None = None, decimal: str = "auto") -> Parsed[Price]:
-    """A price from a cell.
+    """Parse a price; zero, blanks and placeholders state no price.
 
-    `currency` is the source's, lower-case ISO 4217, used when the cell names none; `decimal` is `dot`, `comma` or
-    `auto`. Zero, blanks and placeholders state no price. Problems: unreadable (words, ranges, prices by measure, marks that can
-    be read in two ways), unknown_currency, out_of_range (negative), conflict (a least price, one without tax: read all the same).
+    `currency` is the source's default currency, lower-case ISO 4217; `decimal` is its mark: `dot`, `comma` or `auto`. Problems:
+    unreadable (words, ranges, prices by measure, ambiguous marks), unknown_currency, out_of_range (negative); conflict for a
+    minimum price and a price without tax, which are read nevertheless.
     """
     if _ZERO.fullmatch(given):
         return NOTHING
     if not _WORDY.search(given):
         return _priced(text, given, currency, decimal)
     if _MEASURED.search(given):
-        return unreadable(text, "is a price by measure or by time, not one of the item")
+        return unreadable(text, "is a price for a measure or a period, not for the item")
     notes: list[str] = []
     bare, pack = _pack(given, notes)
     if tax := _TAX.search(bare):
@@ -183,7 +183,7 @@ def parse_money(text: str, given: str, currency: str | None = None, decimal: str
         bare, pack = _pack(bare, notes)
     bare = _LABEL.sub("", bare)
     if least := _LEAST.match(bare):
-        notes.append("states only the least price")
+        notes.append("states only a minimum price")
         bare = bare[least.end() :]
     parsed = _priced(text, _CENTS.sub(r"\1.\3 \2", bare), currency, decimal)
     if parsed.value is None:
@@ -192,7 +192,7 @@ def parse_money(text: str, given: str, currency: str | None = None, decimal: str
 
 
 def decimal_shown(samples: list[str]) -> str | None:
-    """The decimal mark that sample prices of one column prove, `dot` or `comma`, or None."""
+    """Return the decimal mark that sample prices of one column prove, `dot` or `comma`, or None."""
     shown = set()
     for sample in samples:
         number = re.search(r"\d[\d.,]*\d", sample)

@@ -1,25 +1,25 @@
-"""Numbers, lengths and weights as people write them: read exactly, kept as given, rounded once to hundredths.
+"""Numbers, lengths and weights: read exactly, kept as given, rounded once to hundredths.
 
     amount   := mixed | fraction | grouped | decimal
     mixed    := digits ("-" | blank | "/") fraction          17 1/2, 17-1/2, 17/1/2
-    fraction := digits "/" (2|4|8|16|32|64), 1/5, 1/10 …     proper; `181/8` has lost its blank
+    fraction := digits "/" (2|4|8|16|32|64), 1/5, 1/10 …     proper; `181/8` lacks its blank
     grouped  := 1,234.5 | 1.234,5 | 1.234.567
     decimal  := digits [("." | ",") digits]
 
     length   := amount [unit] [inches]                       5' 3", 5 ft 3 in, 62,1 cm
-    measure  := length [("-" | "to" | "bis" | "à" …) length]   a range: its first bound
-              | length ("/" length)+          the same in another unit, or closed and extended, or a choice (told)
+    measure  := length [("-" | "to" | "bis" | "à" …) length]   a range: its lower bound
+              | length ("/" length)+          the same in another unit, closed and extended, or a choice (reported)
     cell     := [words] measure [words | "(" measure ")"]
 
     weight   := amount unit [amount unit]                    12 lb 4 oz, 4 kg 500 g
               | unit amount | amount                         kg 20; in the column's unit
     cell     := [label [":"]] weight [("-" | "to" …) weight] [confirm] [words]
-    confirm  := ("(" | "/") weight [")"]      the same in another unit; another weight is told and the first kept
-    label    := "weight" | "Gewicht" | …      of a load or a capacity it is no weight of the piece: told
+    confirm  := ("(" | "/") weight [")"]      the same in another unit; another weight is reported and the first kept
+    label    := "weight" | "Gewicht" | …      a load or capacity is not a weight of the piece: reported
 
-One mark before three digits (`1,250`, `1.250`) has two readings, which the unit decides. Every figure of a cell is used,
-confirms the one used, or is told. Of a line about other things, too, the one figure that is labelled as a weight is
-read, or the only one that has a unit of weight.
+A single mark before three digits (`1,250`, `1.250`) is ambiguous; the unit decides. Every figure of a cell is used, confirms
+the one used, or is reported. In a text about several facts, the only figure labelled as a weight is read, or else the
+only one with a unit of weight.
 """
 
 import re
@@ -52,13 +52,13 @@ _BRACKETS = str.maketrans("[]{}`\xa0", "()()' ")
 _CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ufeff]")
 _DOUBLE = re.compile(r"(?:''|\")(?:\s?(?:''|\"))*+")
 _ESCAPED = re.compile(r"_x00[0-9a-fA-F]{2}_")
-"""Control characters as a spreadsheet's file spells them."""
+"""Control characters as encoded in spreadsheet files."""
 _ROUND = re.compile(r"(?<![^\W\d_])[Øø](?![^\W\d_xX])|(?<=[\d\"'mM])[Øø](?![^\W\d_xX])")
-"""The sign of a diameter, not the letter of `Højde`."""
+"""Diameter sign, in contrast to the letter in `Højde`."""
 _CYRILLIC_JOIN = re.compile(
     r"(?:(?<=[\d\s\"'мМ)])|(?<=\b[ШГВДшгвд])|(?<=[хХ][ШГВДшгвд]))[хХ](?=\s|\d|[ШГВДшгвд](?:[хХ\s),;:./\d]|$))"
 )
-"""The Cyrillic letter that looks like the sign between two sides, where it stands for that."""
+"""Cyrillic letter that is used as the sign between two sides."""
 _AMOUNT = re.compile(
     r"""(?x)(?P<whole>\d{1,9})(?:\s*-\s*|\s+|/)(?P<num>\d{1,2})\s?/\s?(?P<den>2|4|5|8|10|16|20|32|64)(?![\d/])
       | (?P<over>\d{1,9})/(?P<under>2|4|8|16|32|64)(?![\d/])
@@ -73,7 +73,7 @@ _THREE = re.compile(r"\d{1,3}[.,]\d{3}")
 
 
 class Amount(NamedTuple):
-    """An exact number and where it ended in the text; `other` is what it is if its one mark means the other thing."""
+    """An exact number and its end in the text; `other` is its value if its only mark has the other meaning."""
 
     value: Decimal
     end: int
@@ -82,7 +82,7 @@ class Amount(NamedTuple):
 
 @lru_cache(maxsize=16384)
 def folded(text: str) -> str:
-    """`text` with typographic marks, fractions and signs made plain ASCII, so that one grammar reads them all."""
+    """Return `text` with typographic marks, fractions and signs in plain ASCII, for one grammar."""
     flat = text
     if not text.isascii():
         flat = unicodedata.normalize("NFC", text).translate(_FOLDS)
@@ -94,10 +94,7 @@ def folded(text: str) -> str:
 
 
 def _lost_blank(over: str, under: int) -> Decimal | None:
-    """`181/8` is 18 1/8 whose blank was lost: the last digits are the numerator when that makes a proper fraction.
-
-    None where it makes none: `60/32` is no fraction of a carpenter's.
-    """
+    """Return the value of a fraction, or of `181/8`, which is 18 1/8 without its blank; None if neither applies."""
     value = Decimal(over)
     if value <= under or len(over) == 1:
         return value / under
@@ -109,7 +106,7 @@ def _lost_blank(over: str, under: int) -> Decimal | None:
 
 
 def amount_at(text: str, position: int) -> Amount | None:
-    """The number that starts at `position` of a folded text, or None. All denominators divide a power of ten: all is exact."""
+    """Return the exact number that starts at `position` of a folded text, or None."""
     found = _AMOUNT.match(text, position)
     if found is None:
         return None
@@ -128,7 +125,7 @@ def amount_at(text: str, position: int) -> Amount | None:
         case _:
             value = Decimal(written.replace(",", "").rstrip("."))
     if value is None:
-        # No proper fraction: the number before the slash or blank stands by itself.
+        # Not a proper fraction: only the number before the slash or blank is read.
         simple = _SIMPLE.match(text, position)
         return simple and Amount(Decimal(simple[0].rstrip(".")), simple.end())
     if end - position > 3 and _THREE.fullmatch(written):
@@ -156,28 +153,28 @@ MAX_WEIGHT = 1_000_000_000
 _LENGTHS = meanings(load("units")["length"])
 _WEIGHTS = meanings(load("units")["weight"])
 _LIKELY_MOST = 100_000
-"""Hundredths: beyond 1,000 inches or pounds a reading is the less likely one of two."""
+"""Hundredths of inches or pounds above which a reading is the less likely of two (1,000 units)."""
 
 
 def unit_named(word: str) -> str | None:
-    """The unit of length (`in`, `ft`, `mm`, `cm`, `m`) that a spelling means, or None."""
+    """Return the unit of length (`in`, `ft`, `mm`, `cm`, `m`) of a spelling, or None."""
     return _LENGTHS.get(word.strip().rstrip(".").lower())
 
 
 def weight_unit_named(word: str) -> str | None:
-    """The unit of weight (`lb`, `oz`, `g`, `kg`) that a spelling means, or None."""
+    """Return the unit of weight (`lb`, `oz`, `g`, `kg`) of a spelling, or None."""
     return _WEIGHTS.get(word.strip().rstrip(".").lower())
 
 
 def hundredths(value: Decimal, unit: str) -> int:
-    """`value` in hundredths of an inch or of a pound, rounded half up once from the exact fraction."""
+    """Return `value` in hundredths of an inch or a pound, rounded half up once from the exact fraction."""
     exact = Fraction(value) * (INCHES.get(unit) or POUNDS[unit]) * 100
     return (2 * exact.numerator + exact.denominator) // (2 * exact.denominator)
 
 
 def measured(value: Decimal, unit: str) -> Any:
-    """Return the length or the weight of `value` in `unit`, with what was given beside it, to the last nought: 40.0 is not 40."""
-    # Kept by the text of a number: equal numbers (40, 40.0) would share what the first of them was given as.
+    """Return the length or weight of `value` in `unit`, with the given value to its last zero (40.0 is not 40)."""
+    # Cached by text, since equal numbers (40, 40.0) would share the form of the first.
     return _measured(str(value), unit)
 
 
@@ -189,7 +186,7 @@ def _measured(text: str, unit: str) -> Any:
 
 
 def _settled(value: Decimal, other: Decimal | None, unit: str, decimal: str = "auto") -> Decimal | None:
-    """Which of two readings of `1,250` or `1.250` a measure in `unit` is; None where both are likely."""
+    """Return which of two readings of `1,250` or `1.250` a measure in `unit` has; None if both are likely."""
     if other is None:
         return value
     if decimal != "auto":
@@ -198,18 +195,21 @@ def _settled(value: Decimal, other: Decimal | None, unit: str, decimal: str = "a
     if unit in ("m", "kg") or (unit not in ("lb", "oz") and hundredths(great, unit) > _LIKELY_MOST):
         return small
     if unit == "mm":
-        # Nobody writes a thousandth of a millimetre.
+        # Thousandths of a millimetre are implausible.
         return great
-    # A dot in pounds is a decimal one; of a comma in pounds nobody knows.
+    # A dot in pounds is a decimal mark; a comma in pounds is ambiguous.
     return value if value == (great if unit == "g" else small) else None
 
 
 class Measure(NamedTuple):
-    """A length or a weight found in a folded text: `unit` None when none stands beside it; `end` is where it stops.
+    """A length or weight in a folded text; `unit` is None if none is stated, `end` is its end in the text.
 
-    `choices` says that two lengths stand side by side (`15"/19"`) and neither is the one meant; `other` is the value
-    if its one mark means the other thing; `upper` the further figure of a range, of which the first was taken;
-    `strange` a word behind a weight that is no unit.
+    Attributes:
+        choices: Whether two alternative lengths are stated (`15"/19"`).
+        other: The value if its only mark has the other meaning.
+        upper: The upper bound of a range.
+        strange: A word after a weight that is not a unit.
+
     """
 
     value: Decimal
@@ -222,26 +222,26 @@ class Measure(NamedTuple):
 
 
 def checked(measure: Measure, unit: str, text: str, decimal: str = "auto") -> Parsed[Any]:
-    """The length or weight of `measure` in `unit`: zero is not stated, what is beyond any furniture is out of range."""
+    """Return the length or weight of `measure` in `unit`; zero is nothing, an implausible value out_of_range."""
     if measure.choices:
-        return refused(ProblemKind.CONFLICT, text, "names two sizes where one is asked for")
+        return refused(ProblemKind.CONFLICT, text, "states two sizes where one is expected")
     value = measure.value and _settled(measure.value, measure.other, unit, decimal)
     if value is None:
-        return refused(ProblemKind.CONFLICT, text, "has a mark that may part thousands or decimals")
+        return refused(ProblemKind.CONFLICT, text, "has a mark that could separate thousands or decimals")
     if value == 0:
         return NOTHING
     found = measured(value, unit)
     if unit in POUNDS:
         if found["hundredths_lb"] <= MAX_WEIGHT:
             return Parsed(found)
-        return refused(ProblemKind.OUT_OF_RANGE, text, "is no weight a piece of furniture can have")
+        return refused(ProblemKind.OUT_OF_RANGE, text, "is not a plausible weight of furniture")
     if 0 < found["hundredths_in"] <= MAX_HUNDREDTHS:
         return Parsed(found)
-    return refused(ProblemKind.OUT_OF_RANGE, text, "is no size a piece of furniture can have")
+    return refused(ProblemKind.OUT_OF_RANGE, text, "is not a plausible size of furniture")
 
 
 def _agree(first: Measure, second: Measure, unit: str | None, within: int, part: int) -> bool:
-    """Whether two measures state one thing: `within` hundredths of each other, or one `part` of it."""
+    """Return whether two measures are equal within `within` hundredths or one `part`-th of their value."""
     figures = []
     for measure in (first, second):
         named = measure.unit or unit
@@ -265,7 +265,7 @@ _LOST_MARK = re.compile(r"(?i)\s*+(?:$|x\s*+\d|[wdhlbt](?![^\W\d_])|[,;)])")
 
 
 def same_length(first: Measure, second: Measure, unit: str | None) -> bool:
-    """Whether two measures state one length in two units, roundings allowed."""
+    """Return whether two measures state one length in two units, apart from rounding."""
     return (first.unit or unit) != (second.unit or unit) and _agree(first, second, unit, 60, 66)
 
 
@@ -273,7 +273,7 @@ def _unit_at(text: str, position: int) -> tuple[str | None, int]:
     found = _UNIT.match(text, position)
     if found and found["mark"]:
         return _LENGTHS[found["mark"]], found.end()
-    # `20 inH` is twenty inches high, `20 inh` a slip of the pen.
+    # `20 inH` is a height of 20 inches, `20 inh` a typing error.
     if (
         found
         and (unit := _LENGTHS.get(found["word"].lower()))
@@ -281,13 +281,13 @@ def _unit_at(text: str, position: int) -> tuple[str | None, int]:
         and not text.startswith(("²", "³"), found.end())
     ):
         return unit, found.end()
-    # `1160mml` is a unit with its axis run together, `24inx36in` one with the sign between two sides.
+    # `1160mml` is a unit joined with its axis, `24inx36in` one joined with the sign between sides.
     glued = _GLUED.match(text, position)
     return (_LENGTHS[glued["unit"].lower()], glued.end()) if glued else (None, position)
 
 
 def _length_at(text: str, position: int) -> Measure | None:
-    """One length; feet and the inches that follow them (`5' 3"`, `5'-3"`, `9'8` with its mark lost) are one."""
+    """Return one length; feet and following inches (`5' 3"`, `5'-3"`, `9'8`) are one."""
     found = amount_at(text, position)
     if found is None:
         return None
@@ -303,10 +303,10 @@ def _length_at(text: str, position: int) -> Measure | None:
 
 
 def measure_at(text: str, position: int, unit: str | None = None, slashes: bool = True) -> Measure | None:
-    """The length that starts at `position` of a folded text, or None; `unit` is the column's.
+    """Return the length that starts at `position` of a folded text, or None; `unit` is the column's.
 
-    Of a range (`27-37"`) and of closed/extended figures (`155/215`) it is the first bound, in the unit either has; where
-    `slashes` part sides they part no figures of one. A second bound below the first is no range but a choice.
+    A range (`27-37"`) and closed and extended figures (`155/215`) give the first bound, in the unit of either. With
+    `slashes`, slashes separate such figures, not sides. A second bound below the first makes a choice, not a range.
     """
     first = _length_at(text, position)
     if first is None:
@@ -325,7 +325,7 @@ def measure_at(text: str, position: int, unit: str | None = None, slashes: bool 
         if same_length(first, second, unit):
             first = first._replace(end=second.end)
             continue
-        # A fraction gone wrong (`60/32`, `1/3`) is no two figures.
+        # An invalid fraction (`60/32`, `1/3`) is not two figures.
         botched = second.value in (2, 4, 8, 16, 32, 64) if second.value < first.value else second.value <= 16
         choices = first.choices or first.unit is not None or botched
         first = Measure(first.value, first.unit or second.unit, second.end, choices, first.other, second.value)
@@ -342,9 +342,9 @@ _CUT_OFF = re.compile(r"(?i)x\W*+$")
 
 
 def _beside_length(text: str, flat: str, measure: Measure, unit: str | None) -> Parsed[Any] | None:
-    """What is wrong with the figures and words behind a length, if anything.
+    """Return the fault of figures and words after a length, or None.
 
-    A further figure has to confirm it, count pieces, or be its tolerance.
+    A further figure must confirm it, count pieces or be its tolerance.
     """
     position = measure.end
     while start := _LENGTH_START.search(flat, position):
@@ -362,32 +362,31 @@ def _beside_length(text: str, flat: str, measure: Measure, unit: str | None) -> 
     gap, words = _TRAILING.match(tail), words_in(tail)
     bracketed = gap is not None and "(" in gap[0]
     if measure.unit is None and words and not bracketed and not label_of(words[0]).role and words[0] not in NEUTRAL:
-        return refused(ProblemKind.UNKNOWN_UNIT, text, "has a unit of length that is not known")
+        return refused(ProblemKind.UNKNOWN_UNIT, text, "has an unknown unit of length")
     return None
 
 
 @cell_parser(longest=500, kept=65536, blank=not_said)
 def parse_length(text: str, given: str, unit: str | None = None, decimal: str = "auto") -> Parsed[Length]:
-    """One length from a cell; `unit` is the column's unit, used when the cell names none.
+    """Parse one length; `unit` is the column's unit, for cells without one.
 
-    `23.5 in`, `53 1/2"`, `5'3"`, `300 cm`, `Width: 80 cm`, `30 in (76 cm)` are read; a range gives its first bound;
-    `decimal` is the source's mark, `dot`, `comma` or `auto`. Problems: unreadable, unknown_unit (none stated, or one that
-    is not known), out_of_range (negative), conflict.
+    Examples: `23.5 in`, `53 1/2"`, `5'3"`, `300 cm`, `Width: 80 cm`, `30 in (76 cm)`. A range gives its first bound. `decimal` is
+    the source's mark: `dot`, `comma` or `auto`. Problems: unreadable, unknown_unit, out_of_range (negative), conflict.
     """
     flat = folded(given).strip()
     start = _LENGTH_START.search(flat)
     if start is None or (measure := measure_at(flat, start.start(), unit)) is None:
-        return unreadable(text, "is no length")
+        return unreadable(text, "is not a length")
     lead = flat[: start.start()]
     if lead.endswith("-") and not lead[-2:-1].isalnum():
         return refused(ProblemKind.OUT_OF_RANGE, text, "is below zero")
     if lead and label_of(lead).role == "other":
-        return unreadable(text, "is no length of the piece")
+        return unreadable(text, "is not a length of the piece")
     if measure.end < len(flat) and (fault := _beside_length(text, flat, measure, unit)):
         return fault
     chosen = measure.unit or unit
     if chosen is None and measure.value:
-        return refused(ProblemKind.UNKNOWN_UNIT, text, "has no unit, and neither has its column")
+        return refused(ProblemKind.UNKNOWN_UNIT, text, "has no unit, and its column has none either")
     return checked(measure, chosen or "in", text, decimal)
 
 
@@ -416,7 +415,7 @@ def _one_weight_at(flat: str, position: int) -> Measure | None:
 
 
 def _weight_at(flat: str, position: int) -> Measure | None:
-    """The weight that starts at `position`: pounds with ounces, kilograms with grams, of a range the first bound."""
+    """Return the weight at `position`: pounds with ounces, kilograms with grams, or the first bound of a range."""
     first = _one_weight_at(flat, position)
     if first is None:
         return None
@@ -434,7 +433,7 @@ def _weight_at(flat: str, position: int) -> Measure | None:
 
 
 def _rest(text: str, flat: str, first: Measure, unit: str | None) -> tuple[Fault, ...]:
-    """What the figures behind a weight say that it does not."""
+    """Return the fault of figures after a weight that neither confirm it nor count pieces."""
     position = first.end
     while start := _WEIGHT_START.search(flat, position):
         second = _weight_at(flat, start.start())
@@ -447,10 +446,10 @@ def _rest(text: str, flat: str, first: Measure, unit: str | None) -> tuple[Fault
 
 
 def _weighed(text: str, flat: str, unit: str | None, decimal: str) -> Parsed[Weight]:
-    """The first weight of a text and what is wrong with the words around it."""
+    """Return the first weight of a text and the faults of the words around it."""
     start = _WEIGHT_START.search(flat)
     if start is None or (first := _weight_at(flat, start.start())) is None:
-        return unreadable(text, "is no weight")
+        return unreadable(text, "is not a weight")
     label = flat[: start.start()]
     if label.endswith("-") and not label[-2:-1].isalnum():
         return refused(ProblemKind.OUT_OF_RANGE, text, "is below zero")
@@ -460,29 +459,29 @@ def _weighed(text: str, flat: str, unit: str | None, decimal: str) -> Parsed[Wei
     if _LOAD.search(label) or _LOAD.search(flat, first.end):
         return unreadable(text, "is a load, not the weight of the piece")
     if _BY_MEASURE.match(flat, first.end):
-        return unreadable(text, "is a weight by measure")
+        return unreadable(text, "is a weight per measure, not the weight of the piece")
     if _OTHER_KINDS.search(label) or flat[first.end :].lstrip().lower().startswith("x "):
-        return unreadable(text, "counts weights")
+        return unreadable(text, "states the weight of several pieces")
     if named is None and first.strange and first.strange.lower() not in _IDLE:
-        return refused(ProblemKind.UNKNOWN_UNIT, text, "has a unit of weight that is not known")
+        return refused(ProblemKind.UNKNOWN_UNIT, text, "has an unknown unit of weight")
     chosen = named or unit
     if chosen is None and first.value:
-        return refused(ProblemKind.UNKNOWN_UNIT, text, "has no unit, and neither has its column")
+        return refused(ProblemKind.UNKNOWN_UNIT, text, "has no unit, and its column has none either")
     parsed = checked(first, chosen or "lb", text, decimal)
     return parsed if parsed.faults else Parsed(parsed.value, _rest(text, flat, first, unit))
 
 
 @cell_parser(longest=500, kept=65536)
 def parse_weight(text: str, given: str, unit: str | None = None, decimal: str = "auto") -> Parsed[Weight]:
-    """One weight from a cell; `unit` is the column's unit, used when the cell names none.
+    """Parse one weight; `unit` is the column's unit, for cells without one.
 
-    `4.93kg`, `Weight: 217.8 lbs`, `12 lb 4 oz`, `50 lb (22.7 kg)` are read; a range gives its first bound; zero means not
-    stated; `decimal` is the source's mark. Problems: unreadable, unknown_unit, out_of_range (negative), conflict.
+    Examples: `4.93kg`, `Weight: 217.8 lbs`, `12 lb 4 oz`, `50 lb (22.7 kg)`. A range gives its first bound; zero is nothing;
+    `decimal` is the source's mark. Problems: unreadable, unknown_unit, out_of_range (negative), conflict.
     """
     flat = folded(given.replace("#", " lb ")).strip()
     found = _weighed(text, flat, unit, decimal)
     if found.value is not None or _LOAD.search(flat) or _SEVERAL.search(flat):
         return found
-    # A packing line (`1 pc/ctn, gross weight 7.5 kg, carton 58 x 32 x 42 cm`) says which of its figures is the weight.
+    # In a packing line (`1 pc/ctn, gross weight 7.5 kg, carton 58 x 32 x 42 cm`) a label identifies the weight.
     lone = _LABELLED.findall(flat) or (_WITH_UNIT.findall(flat) if _ABOUT_SIZES.search(flat) else [])
     return _weighed(text, lone[0], unit, decimal) if len(lone) == 1 else found

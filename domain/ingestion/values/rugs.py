@@ -1,14 +1,14 @@
-"""Rugs: their sizes in feet and inches, as the trade writes them, and in metres; their shapes, and how they are made.
+"""Rugs: sizes in feet and inches, in the form of the trade, or in metric units; shapes and constructions.
 
 size     := side ["w" | "l"] join side [confirm] [shape] | side shape | shape side        one side of round and square rugs
 side     := feet ["-"] inches | feet "." inches | inches | metric | bare
 feet     := digits ("'" | "ft" | "feet");  inches := digits [fraction] ('"' | "in")      5'3", 5'-3", 5.3', 5-3
-bare     := digits                       to 15 feet (to 20 beside 4 or less, 12 or more), above 20 inches, beyond 144 perhaps centimetres: told
-metric   := decimal ("cm" | "mm" | "m")  the unit may stand once, behind the last side
+bare     := digits                       to 15 feet (to 20 beside 4 or less, 12 or more), above 20 inches, above 144 perhaps centimetres: reported
+metric   := decimal ("cm" | "mm" | "m")  the unit can be stated once, after the last side
            | number join number | one number of a round or square rug, in a metric column; labelled sides (`dimensions`)
-confirm  := the same size in another unit, in brackets, beside it or behind a slash; another size is told
-amid     := digits join digits            the only one amid other words: feet, or inches where the words name a rug or a mat
-shape    := a word of `shapes` in data/rugs.toml, in six languages; samples and made to measure are no size of the rug: told
+confirm  := the same size in another unit, in brackets, beside it or after a slash; another size is reported
+amid     := digits join digits            the only one among other words: feet, or inches if the words name a rug or a mat
+shape    := a word of `shapes` in data/rugs.toml, in six languages; samples and made to measure are not a size of the rug: reported
 """
 
 import re
@@ -34,7 +34,7 @@ _NOMINALS = {(w, d): nominal for nominal, pairs in load("rugs")["nominals"].item
 _RUNNER_WIDTH = 4200
 _SMALLEST = 1500
 _LARGEST = 47_300
-"""Hundredths of an inch: what is smaller on all sides is no rug, nor what is longer than twelve metres."""
+"""Bounds of the longest side of a rug, in hundredths of an inch: 15 inches to 12 metres."""
 
 
 def _named(patterns: Patterns, text: str) -> str | None:
@@ -42,12 +42,12 @@ def _named(patterns: Patterns, text: str) -> str | None:
 
 
 def _one_of(patterns: Patterns, what: str) -> Callable[[str], Parsed[str]]:
-    """Return a parser of the words that the patterns name. Problem: unreadable."""
+    """Return a parser of the words that the patterns match. Problem: unreadable."""
 
     @cell_parser()
     def parse(text: str, given: str) -> Parsed[str]:
         found = _named(patterns, given.replace("_", " "))
-        return Parsed(found) if found else unreadable(text, f"is no {what} of rugs that is known")
+        return Parsed(found) if found else unreadable(text, f"is not a known {what} of rugs")
 
     return parse
 
@@ -58,12 +58,12 @@ parse_shape = _one_of(SHAPES, "shape")
 
 @cell_parser()
 def parse_indoor_outdoor(text: str, given: str) -> Parsed[str]:
-    """`indoor`, `outdoor` or `indoor_outdoor`. Problem: unreadable."""
+    """Parse `indoor`, `outdoor` or `indoor_outdoor`. Problem: unreadable."""
     low = given.lower()
     inside = "indoor" in low or "innen" in low
     outside = "outdoor" in low or "außen" in low or "aussen" in low
-    said = "_".join(["indoor"] * inside + ["outdoor"] * outside)
-    return Parsed(said) if said else unreadable(text, "says neither indoor nor outdoor")
+    value = "_".join(["indoor"] * inside + ["outdoor"] * outside)
+    return Parsed(value) if value else unreadable(text, "does not state indoor or outdoor")
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +76,7 @@ class RugSize:
 
 
 def _sized(first: Length, second: Length, shape: str | None) -> Parsed[RugSize]:
-    """The size of two sides, as they stand; a shape that is not named is told by their lengths."""
+    """Return the size of two sides in the given order; a missing shape follows from their lengths."""
     short, tall = sorted((first["hundredths_in"], second["hundredths_in"]))
     if shape == "round" and short == tall:
         return Parsed(RugSize("round", {"diameter": first}))
@@ -108,7 +108,7 @@ _FEET_MOST = 15
 _FEET_NEVER = 20
 _NARROW = 4
 _WIDE = 12
-"""Sides to 20 feet are those of runners and of large rugs; in inches no rug is 3 x 18 or 12 x 16."""
+"""Bounds of the shorter side beside one of 15 to 20: feet up to 4 (runners) and from 12 (large rugs), ambiguous between."""
 _METRIC_LIKELY = 144
 _ROUND_LIKELY = 100
 _SAME_WITHIN = 150
@@ -141,7 +141,7 @@ _ONE_SIDED = ("round", "square", "octagon")
 
 Side = re.Match[str]
 _Found = tuple[Length, Length, int, int]
-"""Two sides, and where their text begins and ends."""
+"""Two sides, and start and end of their text."""
 
 
 def _metric(number: str, unit: str | None) -> Any:
@@ -149,7 +149,7 @@ def _metric(number: str, unit: str | None) -> Any:
 
 
 def _length_of(side: Side, bare_feet: bool) -> Any:
-    """One side; bare numbers are feet or inches as `bare_feet` says. None when it cannot be."""
+    """Return one side, or None if it is invalid; bare numbers are feet or inches by `bare_feet`."""
     written = side[side.lastgroup or 0]
     match side.lastgroup:
         case "inches":
@@ -165,7 +165,7 @@ def _length_of(side: Side, bare_feet: bool) -> Any:
         case "bare" if not bare_feet:
             return measured(Decimal(written.rstrip(".")), "in")
         case _:
-            # Feet and inches with a dot between: `5.3` is 5'3", `1.10` is 1'10"; beyond eleven inches it is neither.
+            # Feet and inches separated by a dot: `5.3` is 5'3", `1.10` is 1'10"; more than eleven inches are invalid.
             feet, _, inches = written.partition(".")
     part, _, fraction = inches.partition(" ")
     inch = Decimal(part or 0)
@@ -178,7 +178,7 @@ def _length_of(side: Side, bare_feet: bool) -> Any:
 
 
 def _sides_at(flat: str, at: int, *, marked: bool = False) -> tuple[Side, Side] | None:
-    """Two sides with the sign between them at a place; `marked`: the first has a mark."""
+    """Return two sides with a sign between them at a position, or None; with `marked`, the first must have a unit."""
     first = _SIDE.match(flat, at)
     if first is None or (marked and first.lastgroup in ("dashed", "bare")):
         return None
@@ -197,7 +197,7 @@ def _bare_figures(sides: tuple[Side, ...]) -> list[Decimal]:
 
 
 def _bare_are_feet(*sides: Side) -> bool | None:
-    """Whether bare numbers are feet: beside marked feet yes; small ones yes, large ones no; between them None."""
+    """Return whether bare numbers are feet (beside feet, or small), inches (large), or None if ambiguous."""
     bare, kinds = _bare_figures(sides), {side.lastgroup for side in sides}
     if not bare or kinds & {"inches", "whole", "dotted", "dashed"}:
         return True
@@ -211,12 +211,12 @@ def _bare_are_feet(*sides: Side) -> bool | None:
 def _two_sides(text: str, first: Side, second: Side, shape: str | None) -> Parsed[RugSize]:
     feet, bare = _bare_are_feet(first, second), _bare_figures((first, second))
     if feet is None:
-        return refused(ProblemKind.CONFLICT, text, "may be in feet or in inches")
+        return refused(ProblemKind.CONFLICT, text, "could be in feet or in inches")
     if len(bare) == 2 and max(bare) > _METRIC_LIKELY:
-        return refused(ProblemKind.CONFLICT, text, "may be in inches or in centimetres")
+        return refused(ProblemKind.CONFLICT, text, "could be in inches or in centimetres")
     one, two = _length_of(first, feet), _length_of(second, feet)
     if not (one and two and one["hundredths_in"] and two["hundredths_in"]):
-        return unreadable(text, "is no size of a rug")
+        return unreadable(text, "is not a size of a rug")
     if _LENGTH_FIRST.match(first.string[first.start() : second.end() + _LETTER_ROOM]):
         one, two = two, one
     return _sized(one, two, shape)
@@ -231,7 +231,7 @@ def _metric_pair(flat: str) -> _Found | None:
 
 
 def _without_repeat(rest: str, sides: list[int]) -> str:
-    """A text without the same size in another unit; figures without one are centimetres."""
+    """Return the text without the same size in another unit; figures without a unit are centimetres."""
     pairs = [_metric_pair(rest)]
     if marked := _marked_sides(rest):
         first, second = (_length_of(side, bare_feet=True) for side in marked)
@@ -239,14 +239,14 @@ def _without_repeat(rest: str, sides: list[int]) -> str:
     if bare := _CENTIMETRES.search(rest):
         pairs.append((_metric(bare[1], "cm"), _metric(bare[2], "cm"), *bare.span()))
     for first, second, start, end in filter(None, pairs):
-        said = (first["hundredths_in"], second["hundredths_in"])
-        if all(abs(one - two) <= _SAME_WITHIN for one, two in zip(sides, said, strict=True)):
+        figures = (first["hundredths_in"], second["hundredths_in"])
+        if all(abs(one - two) <= _SAME_WITHIN for one, two in zip(sides, figures, strict=True)):
             return rest[:start] + rest[end:]
     return rest
 
 
 def _alone(text: str, flat: str, read: Parsed[RugSize], start: int, end: int) -> Parsed[RugSize]:
-    """A size read, and whether what stands around it states another one."""
+    """Return the size, with a conflict if the text around it states another one."""
     if read.value is None or read.faults:
         return read
     rest, sides = f"{flat[:start]} | {flat[end:]}", read.value.dimensions
@@ -258,17 +258,17 @@ def _alone(text: str, flat: str, read: Parsed[RugSize], start: int, end: int) ->
 
 
 def is_no_rug(text: str) -> bool:
-    """Whether a text says that its size is a sample's, or made to measure."""
+    """Return whether a text describes a sample or a made-to-measure rug."""
     return bool(_NO_RUG.search(text[:500]))
 
 
 @cell_parser(longest=500)
 def parse_rug_size(text: str, given: str, unit: str | None = None) -> Parsed[RugSize]:
-    """A rug's size and shape from a size cell or a title; `unit` is the column's, of numbers without one.
+    """Parse a rug's size and shape from a size cell or a title; `unit` is the column's, for numbers without one.
 
-    A dot between feet and inches is read as the trade writes it (`5.3'` is 5'3", `1.10` is 1'10"). Bare numbers to 15
-    are feet, above 20 inches, between them conflict. A runner is known by its width (3'6" at most) and 2.5 times the
-    length. Problems: unreadable (also for a size cut off, for samples and made to measure), conflict.
+    A dot between feet and inches has the meaning of the trade (`5.3'` is 5'3", `1.10` is 1'10"). Bare numbers up to 15 are
+    feet, above 20 inches, and otherwise a conflict. A runner is at most 3'6" wide and at least 2.5 times as long. Problems:
+    unreadable (also for truncated sizes, samples and made-to-measure rugs), conflict.
     """
     flat = re.sub(r"(?i)^rug ?size\s*:\s*", "", re.sub(r"(\d) (?=['\"])", r"\1", folded(given))).strip()
     flat = _METRES.sub(" m", _SLUG.sub(lambda match: match[1] or " ", _TWICE_JOINED.sub("x", flat)))
@@ -276,7 +276,7 @@ def parse_rug_size(text: str, given: str, unit: str | None = None) -> Parsed[Rug
         return unreadable(text, "is a sample or made to measure, not the size of a rug")
     shape = _named(SHAPES, flat)
     if (pile := _PILE.search(flat)) and _JOINED_PAIR.search(flat, 0, pile.start()):
-        # How thick a rug is says nothing of the unit of its sides, but where it is bought.
+        # The unit of the thickness is not that of the sides, but it indicates a metric market.
         flat = flat[: pile.start()]
         bare = _BARE_PAIR.fullmatch(flat.strip())
         if unit is None and bare and not bare[3] and Decimal(bare[1].replace(",", ".")) > _FEET_NEVER:
@@ -288,23 +288,23 @@ def parse_rug_size(text: str, given: str, unit: str | None = None) -> Parsed[Rug
     sides: Any = found.value.dimensions if found.value else {}
     figures = [side["hundredths_in"] for side in sides.values()]
     if figures and not (_SMALLEST <= max(figures) <= _LARGEST):
-        reason = "is no size that a rug has, as its unit is written or that of its column"
+        reason = "is not a plausible size of a rug in its unit or that of its column"
         return refused(ProblemKind.CONFLICT, text, reason)
     return found
 
 
 def _pair_in(text: str, flat: str, unit: str, shape: str | None) -> Parsed[RugSize] | None:
-    """Two numbers in the unit of their column; None for what names a unit or is no such pair."""
+    """Return the size of two numbers in their column's unit; None if the text names a unit or is not such a pair."""
     bare = _BARE_PAIR.fullmatch(flat)
     if bare is None or unit_named(bare[3] or ""):
         return None
     first, second = _metric(bare[1], unit), _metric(bare[2], unit)
     sound = first["hundredths_in"] and second["hundredths_in"]
-    return _sized(first, second, shape) if sound else unreadable(text, "is no size of a rug")
+    return _sized(first, second, shape) if sound else unreadable(text, "is not a size of a rug")
 
 
 def _of_metric(text: str, flat: str, unit: str | None, shape: str | None) -> Parsed[RugSize]:
-    """A size where metres or their parts are in use: by the column's unit, as rugs' sizes are written, else by labels of sides."""
+    """Return a size in metric units: in the column's unit, in the form of rug sizes, or else by labelled sides."""
     if unit is not None and unit in METRIC:
         flat = _SLASHED.sub(r"\1x\2", flat)
         if pair := _pair_in(text, flat, unit, shape):
@@ -317,7 +317,7 @@ def _of_metric(text: str, flat: str, unit: str | None, shape: str | None) -> Par
             return _one_sided(_metric(one[1], unit), str(shape))
     found = _found_size(text, flat, shape)
     size: Any = found.value and found.value.dimensions
-    # The second of a round rug's figures may be how thick it is (`Ø 200 cm x 12 mm`).
+    # The second figure of a round rug can be its thickness (`Ø 200 cm x 12 mm`).
     is_thick = (
         shape == "round"
         and size
@@ -339,7 +339,7 @@ def _of_metric(text: str, flat: str, unit: str | None, shape: str | None) -> Par
 
 
 def _found_size(text: str, flat: str, shape: str | None) -> Parsed[RugSize]:
-    """The first size in a text; the one in feet that stands without marks in a title (`Woven Rug 5 x 8 - Acme`) as well."""
+    """Return the first size in a text, also a size in feet without marks in a title (`Woven Rug 5 x 8 - Acme`)."""
     start = _WORD.search(flat)
     sides = _marked_sides(flat) or (_sides_at(flat, start.start()) if start else None)
     if sides is None and len(amid := list(_AMID.finditer(flat))) == 1 and not _NO_TITLE.search(flat):
@@ -353,16 +353,16 @@ def _found_size(text: str, flat: str, shape: str | None) -> Parsed[RugSize]:
         return _alone(text, flat, _two_sides(text, *sides, shape), sides[0].start(), sides[1].end())
     if _CUT.search(flat):
         return unreadable(text, "is cut off after its first side")
-    return _from_one_side(text, flat, shape) if shape in _ONE_SIDED else unreadable(text, "is no size of a rug")
+    return _from_one_side(text, flat, shape) if shape in _ONE_SIDED else unreadable(text, "is not a size of a rug")
 
 
 def _one_sided(side: Length, shape: str) -> Parsed[RugSize]:
-    """The size of a rug that is as long as it is wide."""
+    """Return the size of a rug with equal sides."""
     return Parsed(RugSize(shape, {"diameter": side} if shape == "round" else {"width": side, "depth": side}))
 
 
 def _from_one_side(text: str, flat: str, shape: str | None) -> Parsed[RugSize]:
-    """Round and square rugs have one side to state."""
+    """Return the size of a round, square or octagonal rug from one side."""
     side: Length | None = None
     end = 0
     if metric := _METRIC_ONE.search(flat):
@@ -379,9 +379,9 @@ def _from_one_side(text: str, flat: str, shape: str | None) -> Parsed[RugSize]:
         if single:
             bare = _bare_figures((single,))
             if bare and bare[0] > (_FEET_NEVER if _ABROAD.search(text) else _ROUND_LIKELY):
-                return refused(ProblemKind.CONFLICT, text, "may be in inches or in centimetres")
+                return refused(ProblemKind.CONFLICT, text, "could be in inches or in centimetres")
             feet = _bare_are_feet(single)
             side, end = _length_of(single, bool(feet)) if feet is not None else None, single.end()
     if not side or not side["hundredths_in"]:
-        return unreadable(text, "is no size of a rug")
+        return unreadable(text, "is not a size of a rug")
     return _alone(text, flat, _one_sided(side, str(shape)), 0, end)

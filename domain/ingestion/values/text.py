@@ -1,4 +1,4 @@
-"""Text as vendors type it, freed of what their tools left behind: guards, control characters, double encoding, markup."""
+"""Cleaning of vendors' texts from spreadsheet guards, control characters, double encoding and markup."""
 
 import html
 import re
@@ -11,7 +11,7 @@ from typing import Any, Concatenate, Final, Generic, ParamSpec, TypeVar
 from domain.ingestion.data import words
 from domain.kernel.problems import ProblemKind
 
-# What parsing one value gives: the value, if there is one, and what was wrong with it.
+# Results of parsing.
 
 
 T = TypeVar("T")
@@ -21,7 +21,7 @@ _SHOWN = 80
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """Why a value is not, or not wholly, taken: `detail` is a sentence."""
+    """Reason why a value was not read, or not completely; `detail` is a sentence."""
 
     problem: ProblemKind
     detail: str
@@ -29,7 +29,7 @@ class Fault:
 
 @dataclass(frozen=True, slots=True)
 class Parsed(Generic[T]):
-    """The value read, None when the text states none, and the faults found; a value may come with faults.
+    """Result of parsing a value: the value, None if the text states none, and the faults; both can occur together.
 
     Values are shared between results for equal text: treat them as read-only.
     """
@@ -39,51 +39,51 @@ class Parsed(Generic[T]):
 
 
 NOTHING: Final[Parsed[Any]] = Parsed()
-"""A blank, a placeholder: absent and nothing wrong with it."""
+"""Result for a blank or a placeholder: no value and no faults."""
 
 
 def quoted(text: str) -> str:
-    """`text` in quotation marks for a sentence, cut to a readable length."""
-    # As many words as can be shown, so that a long text with many faults is not split anew for each of them.
+    """Return `text` in quotation marks, shortened for a sentence."""
+    # Splitting is limited, since a long text can be quoted in many faults.
     flat = " ".join(text.split(None, _SHOWN))
     return f'"{flat}"' if len(flat) <= _SHOWN else f'"{flat[:_SHOWN]}…"'
 
 
 def conflict(text: str, reason: str) -> Fault:
-    """Return the fault of what was read all the same: `text` `reason`."""
+    """Return the fault of a value that is read despite a conflict: `text` `reason`."""
     return Fault(ProblemKind.CONFLICT, f"{quoted(text)} {reason}.")
 
 
 def refused(problem: ProblemKind, text: str, reason: str) -> Parsed[Any]:
-    """A result without value whose fault says that `text` `reason`."""
+    """Return a result without a value and with the fault that `text` `reason`."""
     return Parsed(None, (Fault(problem, f"{quoted(text)} {reason}."),))
 
 
 def unreadable(text: str, reason: str) -> Parsed[Any]:
-    """The commonest refusal: `text` `reason`, so nothing can be made of it."""
+    """Return a result without a value and with the fault that `text` `reason`, of kind unreadable."""
     return refused(ProblemKind.UNREADABLE, text, reason)
 
 
 def not_said(text: str) -> Parsed[Any]:
-    """The result for a placeholder: nothing; a `?`, `.` or `-` where a measure belongs is a fault, as someone left a gap."""
-    return unreadable(text, "stands where a measure belongs") if text.strip() and not text.strip(" ?.-–—") else NOTHING
+    """Return nothing for a placeholder; a `?`, `.` or `-` in place of a measure is a fault."""
+    return unreadable(text, "is in place of a measure") if text.strip() and not text.strip(" ?.-–—") else NOTHING
 
 
 def overlong(text: str, most: int) -> Parsed[Any]:
-    """The refusal of a text that is longer than `most` characters."""
+    """Return the refusal of a text that is longer than `most` characters."""
     return refused(ProblemKind.TOO_LONG, text, f"is longer than {most} characters")
 
 
-# Halves of characters, which JSON can write (halves of surrogate pairs) and no text that is stored or sent can have.
+# Lone surrogates, which JSON can contain but a stored or sent text cannot.
 
 
 def whole_text(text: str) -> str:
-    """`text` with its pairs of halves joined and every other half as U+FFFD."""
+    """Return `text` with surrogate pairs joined and lone surrogates replaced by U+FFFD."""
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 def whole(value: Any) -> Any:
-    """A cell, or a row of them, whose texts are whole."""
+    """Return a cell, or a row of cells, without lone surrogates."""
     if isinstance(value, str):
         return whole_text(value)
     if isinstance(value, dict):
@@ -93,7 +93,7 @@ def whole(value: Any) -> Any:
 
 P = ParamSpec("P")
 PLACEHOLDERS = words("texts", "placeholders")
-"""Lower-case texts that stand for "nothing stated"."""
+"""Lower-case texts that mean that no value is stated."""
 
 _LONGEST_PLACEHOLDER = max(map(len, PLACEHOLDERS))
 _CLEAN = re.compile("[!-~]+(?: [!-~]+)*")
@@ -110,11 +110,11 @@ MAX_TEXT = 65536
 
 
 _LATIN = {ord(char): byte for byte in range(128, 160) for char in bytes([byte]).decode("cp1252", "ignore")}
-"""The characters of Windows-1252 that have other places in Latin-1; C1 controls stand for themselves."""
+"""Bytes of the characters that Windows-1252 has in place of C1 controls; bytes without one are unchanged."""
 
 
 def _decoded(text: str) -> str | None:
-    """`text` as what its bytes in Windows-1252 mean in UTF-8, None where they mean nothing."""
+    """Return `text` encoded as Windows-1252 and decoded as UTF-8, or None if that is impossible."""
     try:
         return text.translate(_LATIN).encode("latin-1").decode()
     except UnicodeError:
@@ -122,12 +122,12 @@ def _decoded(text: str) -> str | None:
 
 
 def _repaired_run(match: re.Match[str]) -> str:
-    # Inside a cell that also holds sound accents only the plainest signatures prove a second encoding.
+    # In a cell that also contains correct accents, only the clearest signatures prove a second encoding.
     return (_decoded(match[0]) if match[0][0] in "ÂÃâ" else None) or match[0]
 
 
 def repair(text: str) -> str:
-    """`text` with UTF-8 that was once read as Windows-1252 put right, where decoding proves it; else unchanged."""
+    """Return `text` with UTF-8 that was decoded as Windows-1252 corrected where decoding proves it."""
     if not _SUSPECT.search(text):
         return text
     whole = _decoded(text)
@@ -135,17 +135,17 @@ def repair(text: str) -> str:
 
 
 def _legible(text: str) -> str:
-    """`text` repaired, without control characters."""
+    """Return `text` repaired and without control characters."""
     return _CONTROL.sub("", repair(text)).replace("\xa0", " ") if _NOT_PLAIN.search(text) else text
 
 
 def clean(text: str) -> str:
-    """`text` on one line: repaired, without control characters, blanks made single, trimmed. Wording stays."""
+    """Return `text` on one line: repaired, without control characters, with single blanks, stripped."""
     return text if _CLEAN.fullmatch(text) else _SPACES.sub(" ", _legible(text)).strip()
 
 
 def stated(text: str) -> str | None:
-    """`text` cleaned, or None when it is blank or a placeholder for nothing."""
+    """Return the cleaned text, or None if it is blank or a placeholder."""
     cleaned = clean(text)
     return None if len(cleaned) <= _LONGEST_PLACEHOLDER and cleaned.lower() in PLACEHOLDERS else cleaned
 
@@ -153,12 +153,12 @@ def stated(text: str) -> str | None:
 def cell_parser(
     longest: int | None = None, kept: int = 16384, blank: Callable[[str], Parsed[Any]] = lambda text: NOTHING
 ) -> Callable[[Callable[Concatenate[str, str, P], Parsed[T]]], Callable[Concatenate[str, P], Parsed[T]]]:
-    """Make a parser of cells from one that is given a cell's text as it is and cleaned.
+    """Return a decorator that makes a cached parser of cells; the function receives a cell's text and the cleaned text.
 
     Args:
-        longest: Longer texts are refused: what is read by trial takes time with length.
-        kept: How many results are kept, by text and arguments.
-        blank: The result for blanks and placeholders.
+        longest: The maximum length; parsing by trial takes time that grows with length.
+        kept: The number of cached results, by text and arguments.
+        blank: The function that returns the result for blanks and placeholders.
     """
 
     def decorate(parse: Callable[Concatenate[str, str, P], Parsed[T]]) -> Callable[Concatenate[str, P], Parsed[T]]:
@@ -177,14 +177,14 @@ def cell_parser(
 
 
 def paragraphs(text: str) -> str:
-    """`text` repaired and trimmed line by line; lines are kept, runs of blank lines are not."""
+    """Return `text` repaired and stripped line by line; several blank lines become one."""
     lines = [_SPACES.sub(" ", line).strip() for line in _legible(text).splitlines()]
     return re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).strip()
 
 
 @lru_cache(maxsize=65536)
 def code(text: str) -> str | None:
-    """`text` as a vendor's code: cleaned, without the spreadsheet's apostrophe guard or the `.0` of a float."""
+    """Return `text` as a vendor's code without a spreadsheet's apostrophe or the `.0` of a float; None for placeholders."""
     cleaned = stated(text)
     if cleaned is None or not (cleaned.startswith(_GUARDED) or cleaned.endswith("0")):
         return cleaned
@@ -198,9 +198,9 @@ def code(text: str) -> str | None:
 
 
 def as_text(cell: Any) -> str:
-    """A cell as text: numbers plain and without trailing zeros, yes/no as true/false, lists joined with `, `.
+    """Return a cell as text: plain numbers without trailing zeros, true or false, lists joined with `, `.
 
-    Of an object the member that names it (`name`, `value`, `title` …) stands for it; without one it says nothing.
+    An object is represented by its naming member (`name`, `value`, `title` …), or by a blank text without one.
     """
     if isinstance(cell, str):
         return cell
@@ -221,7 +221,7 @@ def as_text(cell: Any) -> str:
 
 
 _ENTITY = re.compile(r"&(?:#\d+|#[xX][0-9a-fA-F]+|[a-zA-Z]\w*);")
-# No character has a number this long, and making a number of it takes time and is refused beyond 4,300 digits.
+# Not a valid character reference; converting such a number is slow and fails beyond 4,300 digits.
 _ENDLESS = re.compile(r"&#\d{100,};?")
 _OPENING = re.compile(r"<[a-zA-Z/!]")
 _TAG = re.compile(r"<(?:(/)\s*+)?([a-zA-Z][^\s/>\x00]*+)")
@@ -236,7 +236,7 @@ _SILENT = frozenset("script style template noscript head iframe svg".split())
 
 
 def _has_markup(text: str) -> bool:
-    """Whether a text holds a tag or an entity."""
+    """Return whether a text contains a tag or an entity."""
     opening = _OPENING.search(text) if "<" in text else None
     if opening is not None and text.find(">", opening.end()) >= 0:
         return True
@@ -244,25 +244,25 @@ def _has_markup(text: str) -> bool:
 
 
 def _flattened(text: str) -> str:
-    """The text outside tags, entities resolved, with a line break at each block; scripts and comments say nothing.
+    """Return the text outside tags with entities resolved and a line break at each block, without scripts and comments.
 
-    One pass looks at each character a bounded number of times, whatever is left open; what is left open at the end is
-    text, for nothing proves it to be a tag.
+    One pass reads each character a bounded number of times, even if tags or quotes are not closed. An unclosed tag at the end
+    is text.
     """
     parts: list[str] = []
     at = silent = 0
     quoting, last = True, text.rfind(">") + 1
 
     def behind(end: str, start: int) -> int:
-        """Behind the next `end`; behind all of the text where there is none, so that nobody looks for it twice."""
+        """Return the index after the next `end`, or the length of the text if there is none."""
         found = text.find(end, start)
         return len(text) if found < 0 else found + len(end)
 
     while True:
         start = text.find("<", at, last)
         if not silent:
-            said = text[at:] if start < 0 else text[at:start]
-            parts.append(html.unescape(_ENDLESS.sub("\ufffd", said)))
+            content = text[at:] if start < 0 else text[at:start]
+            parts.append(html.unescape(_ENDLESS.sub("\ufffd", content)))
         if start < 0:
             return "".join(parts)
         tag = _TAG.match(text, start)
@@ -270,9 +270,9 @@ def _flattened(text: str) -> str:
             aside = _ASIDE.match(text, start)
             at = behind(_ASIDE_ENDS.get(aside[0], ">"), aside.end()) if aside else start + 1
             if aside is None and not silent:
-                parts.append("<")  # it begins nothing: a sign like any other
+                parts.append("<")  # not the start of markup
             continue
-        # A tag ends at the next `>` outside quoted values, and at the very next once quotes do not close.
+        # A tag ends at the next `>` outside quoted values, or at the next `>` if a quote is not closed.
         rest = _REST.match(text, tag.end()) if quoting else None
         quoting = rest is not None
         at = rest.end() if rest else behind(">", tag.end())
@@ -290,7 +290,7 @@ def _flattened(text: str) -> str:
 
 @lru_cache(maxsize=128)
 def plain(text: str) -> str:
-    """`text` without markup and entities, as lines; text without markup keeps its wording."""
+    """Return `text` without markup and entities, as lines; the wording of other texts is unchanged."""
     if not _has_markup(text):
         return paragraphs(text)
     return re.sub(r"\n- *\n", "\n- ", re.sub(r"\n{2,}", "\n", paragraphs(_flattened(text))))
@@ -298,19 +298,19 @@ def plain(text: str) -> str:
 
 @lru_cache(maxsize=16384)
 def unescaped(text: str) -> str:
-    """A one-line text whose entities (`&amp;`) and stray tags are resolved."""
+    """Return a one-line text with entities (`&amp;`) resolved and tags removed."""
     return " ".join(_flattened(text).split()) if _has_markup(text) else text
 
 
 @cell_parser(kept=65536)
 def line_of_text(text: str, given: str) -> Parsed[str]:
-    """A one-line text without markup, or nothing for a placeholder. Problem: too_long."""
+    """Parse a one-line text without markup; a placeholder is nothing. Problem: too_long."""
     found = unescaped(given)
     return overlong(found, MAX_TITLE) if len(found) > MAX_TITLE else Parsed(found or None)
 
 
 @cell_parser(kept=128)
 def body_of_text(text: str, given: str) -> Parsed[str]:
-    """A longer text as plain lines. Problem: too_long."""
+    """Parse a long text as plain lines. Problem: too_long."""
     found = plain(text)
     return overlong(found, MAX_TEXT) if len(found) > MAX_TEXT else Parsed(found or None)

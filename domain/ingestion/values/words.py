@@ -1,4 +1,4 @@
-"""Words with a fixed meaning: yes and no, states, countries, freight classes; and lists: materials, tags, levels, codes of parts."""
+"""Values with a fixed vocabulary (booleans, states, countries, freight classes), lists, and trade item numbers."""
 
 import re
 import unicodedata
@@ -31,14 +31,14 @@ _DIGIT_COMMA = re.compile(r"(?<=\d),(?=\d)")
 _PART_SPLIT = re.compile(r"[,;|\n]\s*+|\s\+\s++|\s&\s++")
 _PART = re.compile(r"(?i)(?:(\d{1,3})\s*[x×*]\s+)?(\S+?)(?:\s*(?:\(\s*[x×]?\s*(\d{1,3})\s*\)|\s[x×*]\s?(\d{1,3})))?")
 _SHORTEST_CODE = 3
-"""Digits of a code that has nothing else: fewer are somebody's way of writing a quantity."""
+"""Minimum length of a code of digits only; a shorter number is a quantity."""
 _TIGHT_COMMA = re.compile(r"(?<!\d),(?=[^\s\d])")
 _LOOSE = re.compile(r"[|•\n\r]|;\s")
 _TIGHT = re.compile(rf"{_LOOSE.pattern}|,(?=[^\s\d])|(?<!\d),(?=\S)")
 (_ASSEMBLY_YES, _ASSEMBLY_NO, _WARNING) = (
     expressions("statuses")[name] for name in "assembly_yes assembly_no warning".split()
 )
-# Blanks before a separator stay with the level, which is trimmed: looked for in the pattern they cost their number squared.
+# Blanks before a separator are left to stripping: matched here they would take quadratic time.
 _PATH = re.compile(r"[>»|]\s*+|\s/\s++|\n")
 _ACTIVE = words("statuses", "active")
 _GONE = words("statuses", "gone")
@@ -51,7 +51,7 @@ _MADE_IN = re.compile(
 
 @lru_cache(maxsize=4096)
 def parse_boolean(text: str) -> Parsed[bool]:
-    """Yes or no in the languages vendors write. Problem: unreadable."""
+    """Parse yes or no in any supported language. Problem: unreadable."""
     given = stated(text)
     low = text.strip().lower() if given is None else given.lower().strip(" .!")
     if low in _YES or low in _NO:
@@ -60,7 +60,7 @@ def parse_boolean(text: str) -> Parsed[bool]:
 
 
 def parse_assembly(text: str) -> Parsed[bool]:
-    """Whether the buyer has to assemble. Problem: unreadable."""
+    """Parse whether assembly is required. Problem: unreadable."""
     given = text.strip()
     if _ASSEMBLY_NO.search(given):
         return Parsed(False)
@@ -69,14 +69,14 @@ def parse_assembly(text: str) -> Parsed[bool]:
 
 @cell_parser()
 def parse_freight_class(text: str, given: str) -> Parsed[str]:
-    """One of the eighteen freight classes. Problems: unreadable, out_of_range."""
+    """Parse one of the 18 freight classes. Problems: unreadable, out_of_range."""
     match = re.fullmatch(r"(?i)(?:class|fc|ltl)?\s*:?\s*(\d{2,3}(?:[.,]\d+)?)", given)
     if match is None:
-        return NOTHING if given == "0" else unreadable(text, "is no freight class")
+        return NOTHING if given == "0" else unreadable(text, "is not a freight class")
     found = match[1].replace(",", ".")
     found = found.rstrip("0").rstrip(".") if "." in found else found
     if found not in FREIGHT_CLASSES:
-        return refused(ProblemKind.OUT_OF_RANGE, text, "is none of the freight classes")
+        return refused(ProblemKind.OUT_OF_RANGE, text, "is not one of the freight classes")
     return Parsed(found)
 
 
@@ -85,27 +85,27 @@ def _listed(given: str, split: re.Pattern[str], filler: tuple[str, ...] = ()) ->
     for piece in split.split(_DIGIT_COMMA.sub("\x00", given)):
         entry = piece.strip(" .;,").replace("\x00", ",")
         if entry and entry.lower() not in filler:
-            kept[entry.lower()] = kept.pop(entry.lower(), entry)  # as first written, where it stands last
+            kept[entry.lower()] = kept.pop(entry.lower(), entry)  # first spelling, last position
     return Parsed(tuple(kept.values()) or None)
 
 
 @cell_parser()
 def parse_materials(text: str, given: str) -> Parsed[tuple[str, ...]]:
-    """A list of materials in the vendor's words, without fillers such as `Others`. A slash parts materials as well."""
+    """Parse a list of materials in the vendor's words, also separated by slashes, without fillers such as `Others`."""
     parted = re.sub(r"(?<![\s\d/])\s*+/\s*+(?=[^\W\d])", ", ", given) if "w/" not in given.lower() else given
     return _listed(parted, _LIST, _FILLER)
 
 
 @cell_parser()
 def parse_tags(text: str, given: str) -> Parsed[tuple[str, ...]]:
-    """A list of tags, in order, each once."""
+    """Parse a list of tags, in order, each once."""
     return _listed(given, _TAGS)
 
 
 @cell_parser()
 def parse_features(text: str, given: str) -> Parsed[tuple[str, ...]]:
-    """Selling points: one, or several parted by `|`, bullets or line breaks; commas belong to the sentence."""
-    # Commas without a blank part a list whose own commas have one: `Walnut,Solid Wood, Others,Felt-lined drawer`.
+    """Parse features: one, or several separated by `|`, bullets or line breaks; commas belong to a sentence."""
+    # Commas without a blank separate entries that contain commas with one: `Walnut,Solid Wood, Others,Felt-lined drawer`.
     split = _TIGHT if len(_TIGHT_COMMA.findall(text)) > 1 else _LOOSE
     pieces = (stated(piece.strip(" -*\t")) for piece in split.split(text))
     return Parsed(tuple(dict.fromkeys(filter(None, pieces))) or None)
@@ -113,93 +113,95 @@ def parse_features(text: str, given: str) -> Parsed[tuple[str, ...]]:
 
 @cell_parser(longest=5000)
 def parse_components(text: str, given: str) -> Parsed[tuple[Component, ...]]:
-    """The parts of a set by their codes (`AB-1, AB-2 (x2)`); a code named twice counts twice. Problem: unreadable."""
+    """Parse the parts of a set by code (`AB-1, AB-2 (x2)`); a repeated code adds up. Problem: unreadable."""
     counts: dict[str, int] = {}
     for piece in filter(None, _PART_SPLIT.split(given)):
         match = _PART.fullmatch(piece.strip())
         if match is None or (match[2].isdecimal() and len(match[2]) < _SHORTEST_CODE):
-            return unreadable(text, "is no list of codes")
+            return unreadable(text, "is not a list of codes")
         counts[match[2]] = counts.get(match[2], 0) + (int(match[1] or match[3] or match[4] or 1) or 1)
     return Parsed(tuple({"sku": sku, "quantity": quantity} for sku, quantity in counts.items()) or None)
 
 
 @cell_parser()
 def parse_number(text: str, given: str) -> Parsed[Decimal]:
-    """A plain number. Problem: unreadable."""
+    """Parse a plain number. Problem: unreadable."""
     is_number = re.fullmatch(r"\d{1,9}(?:\.\d{1,6})?", given)
-    return Parsed(Decimal(given)) if is_number else unreadable(text, "is no number")
+    return Parsed(Decimal(given)) if is_number else unreadable(text, "is not a number")
 
 
 @cell_parser()
 def parse_count(text: str, given: str) -> Parsed[int]:
-    """A whole number from 1. Problems: unreadable, out_of_range."""
+    """Parse a whole number from 1. Problems: unreadable, out_of_range."""
     match = re.fullmatch(
         r"(?i)(\d{1,6})(?:\.0+)?\s*(?:boxes|box|cartons?|ctns?|packages?|pcs?|pieces?|stück|pakete?)?", given
     )
     if match is None:
         problem = ProblemKind.OUT_OF_RANGE if given.startswith("-") else ProblemKind.UNREADABLE
-        return refused(problem, text, "is no count")
+        return refused(problem, text, "is not a count")
     return Parsed(int(match[1]) or None)
 
 
 @lru_cache(maxsize=16384)
 def category_levels(text: str) -> tuple[str, ...]:
-    """The levels of a category path, top first."""
+    """Return the levels of a category path, top first."""
     levels = _PATH.split(unescaped(text)) if stated(text) else ()
     return tuple(level for piece in levels if (level := stated(piece)))
 
 
 def parse_sturdy(text: str) -> Parsed[bool]:
-    """Whether a piece meets the STURDY rule; of ASTM F2057 only the 2023 edition does. Problem: unreadable."""
+    """Parse whether a piece complies with STURDY; of ASTM F2057 only the 2023 edition does. Problem: unreadable."""
     if edition := re.search(r"(?i)f2057\s*[-–]\s*(\d{2,4})", text):
-        return Parsed(True) if edition[1][-2:] == "23" else unreadable(text, "names an edition that STURDY left behind")
+        return (
+            Parsed(True) if edition[1][-2:] == "23" else unreadable(text, "names an edition that STURDY has replaced")
+        )
     return parse_boolean(text)
 
 
 def parse_tsca(text: str) -> Parsed[bool]:
-    """Whether a piece meets TSCA Title VI; a CARB code by itself says nothing about it. Problem: unreadable."""
+    """Parse whether a piece complies with TSCA Title VI; a CARB code does not state it. Problem: unreadable."""
     if re.fullmatch(r"\s*[0-5](?:\.0)?\s*", text):
-        return unreadable(text, "is a CARB code, which does not say whether TSCA Title VI is met")
+        return unreadable(text, "is a CARB code, which does not state compliance with TSCA Title VI")
     return parse_boolean(text)
 
 
 def parse_warning(text: str) -> Parsed[bool]:
-    """Whether a Proposition 65 warning is due: yes, no, or the warning's own words."""
+    """Parse whether a Proposition 65 warning is required: yes, no, or the text of the warning."""
     return Parsed(True) if _WARNING.search(text) else parse_boolean(text)
 
 
 @cell_parser()
 def parse_brick(text: str, given: str) -> Parsed[str]:
-    """A GPC brick code of eight digits. Problem: unreadable."""
+    """Parse a GPC brick code of eight digits. Problem: unreadable."""
     match = re.search(r"(?<!\d)(\d{8})(?!\d)", given)
-    return Parsed(match[1]) if match else unreadable(text, "is no GPC brick code")
+    return Parsed(match[1]) if match else unreadable(text, "is not a GPC brick code")
 
 
 @cell_parser()
 def parse_status(text: str, given: str) -> Parsed[bool]:
-    """Whether a status says that the item is discontinued. Problem: unreadable."""
+    """Parse whether a status means discontinued. Problem: unreadable."""
     low = given.lower()
     meaning = word_meaning(low)
     if low in _GONE or (meaning is not None and meaning.availability == "discontinued"):
         return Parsed(True)
-    return Parsed(False) if low in _ACTIVE or meaning else unreadable(text, "is no status that is known")
+    return Parsed(False) if low in _ACTIVE or meaning else unreadable(text, "is not a known status")
 
 
 @cell_parser(longest=500)
 def parse_country(text: str, given: str) -> Parsed[str]:
-    """The ISO 3166-1 alpha-2 code that a code or name means.
+    """Parse a country code or name to its ISO 3166-1 alpha-2 code.
 
-    `made in usa of imported materials` says where work was done, not the origin: unreadable, as is any unknown name.
+    Problem: unreadable, for unknown names and for texts such as `made in usa of imported materials`, which state no origin.
     """
     if given.upper() in CODES:
         return Parsed(given.upper())
     decomposed = unicodedata.normalize("NFKD", given.lower())
     letters = "".join(char for char in decomposed if not unicodedata.combining(char))
     found = _COUNTRIES.get(_MADE_IN.sub("", re.sub(r"[^a-zß]+", " ", letters).strip()))
-    return Parsed(found) if found else unreadable(text, "names no country that is known")
+    return Parsed(found) if found else unreadable(text, "does not name a known country")
 
 
-# Trade item numbers, taken only when their check digit proves them.
+# Trade item numbers, accepted only with a valid check digit.
 
 
 _LONGEST = 100
@@ -207,21 +209,21 @@ _NONE = ("0", "does not apply", "doesnotapply", "not applicable", "no", "exempt"
 
 
 def check_digit(payload: str) -> int:
-    """The check digit of a payload of digits: weights 3 and 1 from the right, complement to ten."""
+    """Return the check digit of a payload of digits: weights 3 and 1 from the right, complement to ten."""
     return -(3 * sum(map(int, payload[::-2])) + sum(map(int, payload[-2::-2]))) % 10
 
 
 def valid(digits: str) -> bool:
-    """Whether the last digit is the check digit of the others."""
+    """Return whether the last digit is the check digit of the others."""
     return check_digit(digits[:-1]) == int(digits[-1])
 
 
 @lru_cache(maxsize=65536)
 def parse_gtin(text: str) -> Parsed[str]:
-    """A GTIN-8, -12, -13 or -14 as its digits, as given.
+    """Parse a GTIN-8, -12, -13 or -14 to its digits, as given.
 
-    Problems: unreadable (a number cut by a spreadsheet to `4.25109E+12`, a wrong length, one digit repeated),
-    bad_check_digit. Eleven digits whose check digit fits are a GTIN-12 whose leading zero a spreadsheet dropped.
+    Eleven digits with a valid check digit are a GTIN-12 whose leading zero a spreadsheet dropped. Problems: unreadable (a
+    number shortened to `4.25109E+12`, a wrong length, one repeated digit), bad_check_digit.
     """
     if len(text) > _LONGEST:
         return overlong(text, _LONGEST)
@@ -230,13 +232,13 @@ def parse_gtin(text: str) -> Parsed[str]:
         return NOTHING
     digits = given if given.isdigit() else re.sub(r"[\s-]", "", given)
     if re.fullmatch(r"\d+(?:[.,]\d+)?[eE]\+?\d+", digits):
-        return unreadable(text, "lost its digits in a spreadsheet; format the column as text")
+        return unreadable(text, "lost digits in a spreadsheet; format the column as text")
     if not re.fullmatch(r"[0-9]+", digits):
-        return unreadable(text, "is no GTIN: it is not all digits")
+        return unreadable(text, "is not a GTIN: it contains characters other than digits")
     if len(set(digits)) == 1:
-        return unreadable(text, "is no GTIN: one digit repeated") if digits.strip("0") else NOTHING
+        return unreadable(text, "is not a GTIN: all digits are the same") if digits.strip("0") else NOTHING
     if len(digits) == 11 and valid("0" + digits):
         return Parsed("0" + digits)
     if len(digits) not in (8, 12, 13, 14):
-        return unreadable(text, "is no GTIN: it has neither 8, 12, 13 nor 14 digits")
+        return unreadable(text, "is not a GTIN: it must have 8, 12, 13 or 14 digits")
     return Parsed(digits) if valid(digits) else refused(ProblemKind.BAD_CHECK_DIGIT, text, "has a wrong check digit")

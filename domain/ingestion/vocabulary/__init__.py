@@ -1,1 +1,1 @@
-"""The fields a column can have, and the words that headers use for them."""
+"""Fields of columns, and the words for them in headers."""

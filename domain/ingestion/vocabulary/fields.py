@@ -1,4 +1,4 @@
-"""The fields a column can mean: the names mappings are written in."""
+"""Fields that mappings can assign to columns."""
 
 import re
 from collections.abc import Mapping
@@ -27,7 +27,7 @@ MONEY = frozenset((*PRICES, "sale_price"))
 IGNORE = "ignore"
 KEYS = ("sku", "variant_key", "product_key", "gtin", "mpn")
 FAMILIES = frozenset("tags features materials media components variant_media".split())
-"""Fields that several columns may fill, each adding to the others."""
+"""Fields to which several columns can add values."""
 _NUMBERED = re.compile(
     r"(?:category_path|option_name|option_value)\.\d{1,2}|cartons\.\d{1,2}\.(?P<carton>\w+)|incoming\.\d{1,2}\.(?:quantity|eta)"
 )
@@ -72,7 +72,7 @@ def blank_fields(name: str) -> tuple[str, ...]:
 
 
 def is_field(name: str) -> bool:
-    """Whether a mapping may name this field."""
+    """Return whether a mapping can use the field."""
     if name in PRODUCT or name in VARIANT or name in OFFER or name == IGNORE:
         return True
     if match := _NUMBERED.fullmatch(name):
@@ -82,7 +82,7 @@ def is_field(name: str) -> bool:
 
 
 def parse_given(text: str) -> tuple[str, Mapping[str, str]]:
-    """A field with settings, as connectors write it: `weight@unit=g`, `quantity@location=NJ`, several parted by `&`."""
+    """Parse a field with settings, as connectors state it: `weight@unit=g`, `quantity@location=NJ`, separated by `&`."""
     name, _, rest = text.partition("@")
     pairs = (piece.partition("=") for piece in rest.split("&") if piece)
     return name, {key: value for key, _, value in pairs}

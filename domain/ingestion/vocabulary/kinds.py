@@ -1,4 +1,4 @@
-"""Kinds of furniture by the words that vendors call them by: the category in the taxonomy and the GPC brick."""
+"""Kinds of furniture by their names: category of the taxonomy and GPC brick."""
 
 import re
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from domain.ingestion.vocabulary.senses import plain_words
 _LONGEST = 300
 _POWERED = re.compile(r"\b(?:power(?:ed)?|electric|massage|motion|lift|heated)\b", re.I)
 _SEATS = frozenset(("10002193", "10002195", "10002196"))
-"""The bricks of chairs, sofas and sofa beds: powered ones have others."""
+"""Bricks of chairs, sofas and sofa beds, which do not apply to powered ones."""
 _OPEN_AIR = re.compile(r"\b(?:outdoor|patio|garden|poolside)s?\b", re.I)
 _ES = ("mattresses", "benches", "couches")
 _ELF = ("shelves", "bookshelves")
@@ -18,7 +18,7 @@ _ELF = ("shelves", "bookshelves")
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """A kind of furniture: slug of the taxonomy, and GPC brick where one is sure."""
+    """Kind of furniture: slug in the taxonomy, and the GPC brick if it is certain."""
 
     slug: str
     brick: str | None
@@ -40,7 +40,7 @@ def _singular(words: str) -> str:
 
 @lru_cache(maxsize=4096)
 def kind_in_path(path: tuple[str, ...]) -> Kind | None:
-    """Return the kind that a category path ends in; None where its last level means several things, or none that is known."""
+    """Return the kind that the last level of a category path names; None if it is ambiguous or unknown."""
     levels = [plain_words(level[:_LONGEST]) for level in path]
     if not levels:
         return None
@@ -53,5 +53,5 @@ def kind_in_path(path: tuple[str, ...]) -> Kind | None:
 
 
 def brick_of(kind: Kind, title: str) -> str | None:
-    """Return the kind's brick; none for seats that a title calls powered."""
+    """Return the kind's brick, or None for a seat whose title says that it is powered."""
     return None if kind.brick in _SEATS and _POWERED.search(title[:_LONGEST]) else kind.brick

@@ -1,17 +1,14 @@
-"""What headers mean: from a heading to the fields it may stand for, best first.
+"""Senses of headers: the fields that a header can mean, best first.
 
-A header may stand in `data/phrases.toml` as a whole, or behind a vendor's name; and its words are read, although some of
-them may be unknown. Each reading has a score, less where words were passed over, and the best one counts.
+A header is looked up in `data/phrases.toml` as a whole and after a vendor's name, and its words are read one by one. Each
+reading has a score, which is lower if words are ignored; the best reading is used.
 
-The concepts that the words of a header stand for, and the fields that those concepts together mean.
+To read words, each one is looked up (`data/lexicon.toml`), split if it is a compound, or corrected if it is misspelt. The
+first rule of `data/rules.csv` that fits all concepts determines the field.
 
-A word is looked up (`data/lexicon.toml`), taken apart when it is a compound, or put right when it is misspelt; then the
-first rule of `data/rules.csv` that fits all concepts says the field.
-
-What headers that no rule reads are most like: a linear model over letters and concepts.
-
-Multinomial logistic regression over the 3- to 5-grams of a heading's words, whole words and their concepts. The weights
-(`data/weights.json`) are made by `python -m benchmarks.header_weights` from the vocabulary and headers that were labelled by hand.
+Headers that no rule fits are classified by multinomial logistic regression over the 3- to 5-grams of their words, whole
+words and concepts. `python -m benchmarks.header_weights` computes the weights (`data/weights.json`) from the vocabulary and
+headers labelled by hand.
 """
 
 import json
@@ -34,7 +31,7 @@ from domain.ingestion.values.text import clean
 from domain.ingestion.vocabulary.fields import IGNORE, KEYS, MONEY, parse_given
 from domain.kernel.money import EXPONENTS
 
-# Headers as vendors write them, brought to one form that a vocabulary can be asked by.
+# Normalisation of headers for look-ups.
 
 
 _LISTS = {name: frozenset(phrases(text)) for name, text in load("words").items()}
@@ -57,7 +54,7 @@ _PER = re.compile(
 _NAMESPACE = re.compile(r"^(?:g:|\{[^}]*\})")
 _METAFIELD = re.compile(r"\((product|variant)\.metafields\.[^)]{0,300}\)", re.I)
 _OF_PACKAGE = re.compile(r"ship|pack|carton|box", re.I)
-"""Names in a path that change what the names below them say."""
+"""Names in a path that change the meaning of names below."""
 _CURRENCY_SIGNS = {"$": "usd", "€": "eur", "£": "gbp"}
 _CYRILLIC_UNITS = {"мм": "mm", "см": "cm", "кг": "kg", "г": "g", "гр": "g"}
 _LONGEST_PLAIN = 1_000
@@ -66,10 +63,16 @@ _MOST_SLASHED = 3
 
 @dataclass(frozen=True, slots=True)
 class Heading:
-    """A header's words: all of them, those outside brackets, and both with digits as `#` and units left out.
+    """Normalised header.
 
-    `forms` is what to look up, best first; `index` the first number in it, `unit` and `currency` what it names. `readings`
-    are what to read word by word: all of it, what stands outside brackets, and what stands between slashes.
+    Attributes:
+        forms: The forms to look up, best first, also without units and with `#` for digits.
+        index: The first number in the header.
+        unit: The unit that it names.
+        currency: The currency that it names.
+        metafield: The owner of a Shopify metafield, product or variant.
+        readings: The texts to read word by word: all words, those outside brackets, and those between slashes.
+
     """
 
     forms: tuple[str, ...]
@@ -81,7 +84,7 @@ class Heading:
 
 
 def plain_words(text: str) -> str:
-    """Return `text` in lower case without accents and punctuation, words parted by one blank."""
+    """Return `text` in lower case without accents and punctuation, with words separated by one blank."""
     text = _INVISIBLE.sub("", text[:_LONGEST_PLAIN])
     decomposed = unicodedata.normalize("NFKD", text.translate(_LETTERS))
     letters = "".join(char for char in decomposed if not unicodedata.combining(char))
@@ -89,7 +92,7 @@ def plain_words(text: str) -> str:
 
 
 def is_currency(word: str) -> bool:
-    """Return whether a word is a currency's code and nothing else that headers say (`map`, `top`)."""
+    """Return whether a word is a currency code without another meaning in headers (`map`, `top`)."""
     return word in EXPONENTS and word not in _LISTS["no_currencies"]
 
 
@@ -119,12 +122,12 @@ def _forms(*texts: str) -> tuple[str, ...]:
 
 @lru_cache(maxsize=8192)
 def heading(text: str) -> Heading:
-    """Return the heading of a header cell as the feed has it (BOM, line breaks, `*`, `#`, brackets and all)."""
+    """Return the normalised form of a header cell as it is in the feed (with BOM, line breaks, `*`, `#` and brackets)."""
     raw = _NAMESPACE.sub("", clean(text))
     metafield = _METAFIELD.search(raw)
     raw = _PER.sub(" per ", _METAFIELD.sub(" ", raw))
     split = _NUMBER_SIGN.sub(" number", raw)
-    # Words of camelCase and snake_case; `UPC` and `SKUs` stay whole.
+    # Split camelCase and snake_case; `UPC` and `SKUs` stay whole.
     split = split if " " in split.strip() else _CAMEL.sub(" ", _HUNGARIAN.sub("", split))
     unbracketed = _BRACKET.sub(" ", split)
     full = plain_words(split)
@@ -134,7 +137,7 @@ def heading(text: str) -> Heading:
     if words and raw.rstrip().endswith('"'):
         bracketed.append('"')
     number = _DIGITS.search(full)
-    # The last name of a path (`core::supplierPartNumber`), or what stands behind a label (`Parameter: Brand`).
+    # The last name of a path (`core::supplierPartNumber`), or the text after a label (`Parameter: Brand`).
     before, _, last = split.rpartition(":")
     behind = [name for name in (plain_words(last),) if plain_words(before) and len(name) > 2]
     path = behind if "::" in raw and not _OF_PACKAGE.search(raw) else []
@@ -151,14 +154,14 @@ def heading(text: str) -> Heading:
     )
 
 
-# The concepts that the words of a header stand for, and the fields that those concepts together mean.
+# Concepts of words, and rules from concepts to fields.
 
 
 Concepts = frozenset[str]
 _NONE: Final[Concepts] = frozenset()
 _UMLAUTS = str.maketrans({"ä": "ae", "ö": "oe", "ü": "ue", "ø": "oe", "å": "aa"})
 _LINKS = ("", "s", "n", "e", "es", "en", "er")
-"""What German, Dutch and the Nordic languages put between the parts of a compound."""
+"""Linking letters between the parts of German, Dutch and Nordic compounds."""
 _SHORTEST_PART = 3
 _PART_ENDING = 3
 _MOST_PARTS = 4
@@ -170,14 +173,14 @@ _ENDINGS = (
     ("as os es is a o e i".split(), ("", "o", "a", "e")),
     ("erna arna orna ene eren en et er ar na ne ta es em e s n r t".split(), ("", "e", "a")),
 )
-"""How words are inflected: Romance endings and what may stand for them, then Germanic ones."""
+"""Endings of inflected words and their replacements: Romance, then Germanic."""
 _SHORTEST_BASE = 4
 _FIGURES = re.compile(r"(?<=[^\W\d_])(?=\d)|(?<=\d)(?=[^\W\d_])")
 _SIDE_LETTERS = {"w": "width", "b": "width", "d": "depth", "t": "depth", "h": "height", "l": "length"}
 _HAVING_SIDES = frozenset("package dims size overall item gross".split())
 _BORNE = frozenset("seat arm package".split())
 _NEUTRAL = frozenset("item overall lang furniture variant rug within".split())
-"""Concepts that change nothing."""
+"""Concepts that do not change the meaning."""
 _UNKNOWN_COSTS = 18
 _MISSPELT_COSTS = 12
 _TRANSLATED_COSTS = 9
@@ -186,7 +189,7 @@ _MOST_UNKNOWN = 3
 
 @dataclass(frozen=True, slots=True)
 class Word:
-    """A word of a header with the concepts it may stand for; `sure` unless it had to be spelt anew."""
+    """Word of a header with its possible concepts; `sure` unless its spelling was corrected."""
 
     text: str
     concepts: Concepts
@@ -195,9 +198,9 @@ class Word:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What the words of a header come to: fields with scores, best first; `understood` when nothing was left over.
+    """Result of reading a header's words: fields with scores, best first; `understood` if no word is unknown.
 
-    An understood header without fields lies outside the catalogue. `spelt` is false when a word had to be put right.
+    An understood header without fields is outside the catalogue. `spelt` is false if a spelling was corrected.
     """
 
     fields: tuple[tuple[str, int], ...] = ()
@@ -207,7 +210,7 @@ class Reading:
 
 @dataclass(frozen=True, slots=True)
 class _Rule:
-    """One row of rules.csv; `anything` and `loose`: other concepts, and unknown words, may be there, too."""
+    """One row of rules.csv; `anything` permits other concepts, `loose` unknown words."""
 
     senses: tuple[tuple[str, int], ...]
     needs: tuple[Concepts, ...]
@@ -216,7 +219,7 @@ class _Rule:
     anything: bool
 
     def passes_over(self, words: Sequence[Word], found: Concepts) -> int | None:
-        """Return how many unknown words the rule passes over; None when it does not fit."""
+        """Return the number of unknown words that the rule ignores, or None if the rule does not fit."""
         if not all(group & found for group in self.needs):
             return None
         unknown = sum(not word.concepts for word in words)
@@ -242,7 +245,7 @@ _RULES = tuple(map(_rule, rows("rules")))
 
 
 def _lexicon() -> tuple[dict[str, Concepts], dict[str, Concepts]]:
-    """Return the concepts of words, without accents and with umlauts written out, and those of stems."""
+    """Return the concepts of words and of stems, without accents and also with umlauts transcribed."""
     whole, stems = dict[str, Concepts](), dict[str, Concepts]()
     for concept, text in load("lexicon").items():
         for word in phrases(text):
@@ -263,7 +266,7 @@ _BY_LETTER: Final[Mapping[str, list[str]]] = {
 
 @lru_cache(maxsize=16384)
 def known(word: str) -> Concepts:
-    """Return the concepts of a word (or words, parted by one blank) as it is written; empty when it is not known."""
+    """Return the concepts of a word (or of words separated by one blank) as written; empty if unknown."""
     found = _WORDS.get(word, _NONE)
     for end in range(max(_SHORTEST_STEM, len(word) - _ENDING), len(word) + 1):
         ending = word[end:]
@@ -273,21 +276,21 @@ def known(word: str) -> Concepts:
 
 
 def is_filler(word: str) -> bool:
-    """Return whether a word says nothing by itself (`of`, `für`)."""
+    """Return whether a word has no meaning by itself (`of`, `für`)."""
     return word in _LISTS["fillers"]
 
 
 def _is_part(word: str) -> bool:
-    """Return whether a compound may have this part: a known word, or a stem with an ending that is short."""
+    """Return whether a word can be part of a compound: a known word, or a stem with a short ending."""
     stemmed = any(word[: len(word) - end] in _STEMS for end in range(_PART_ENDING + 1))
     return word not in _LISTS["no_parts"] and (word in _WORDS or stemmed)
 
 
 def _parts(word: str) -> tuple[str, ...]:
-    """Return the known words that a compound consists of, as few as possible; none when it is none, or has too many.
+    """Return the known words of a compound, as few as possible; empty if it is not a compound or has too many parts.
 
-    From the end on: `after` has, for each place where a part may end, the parts that follow it. Of most words there is no
-    such place but the end, so a word costs little more than its length.
+    The search runs from the end: `after` maps each possible end of a part to the parts that follow. Most words have no such
+    position except the end, so the cost is close to linear in length.
     """
     after: dict[int, tuple[str, ...]] = {len(word): ()}
     whole: tuple[str, ...] = ()
@@ -307,19 +310,23 @@ def _parts(word: str) -> tuple[str, ...]:
 
 
 def _respelt(word: str) -> Concepts:
-    """Return the concepts of the known words that differ by a letter left out, put in or swapped, where they agree.
+    """Return the concepts of known words with one letter missing, added or swapped, if all agree; empty otherwise.
 
-    The first letter is right, and a letter that is another one makes another word too often (`swatch`, `switch`).
+    The first letter must match, and no letter is replaced, since that often gives another word (`swatch`, `switch`).
     """
     if not word.isalpha() or not _SHORTEST_MISSPELT <= len(word) < _COMPOUND.stop:
         return _NONE
     close = extract(word, _BY_LETTER.get(word[0], ()), scorer=OSA.distance, score_cutoff=1, limit=None)
-    found = {_WORDS[one] for one, _, _ in close if len(one) != len(word) or sorted(one) == sorted(word)}
+    found = {
+        _WORDS[candidate]
+        for candidate, _, _ in close
+        if len(candidate) != len(word) or sorted(candidate) == sorted(word)
+    }
     return found.pop() if len(found) == 1 else _NONE
 
 
 def _inflected(word: str) -> Concepts:
-    """Return the concepts of the known word that differs by its ending alone (`previsto`, `prevista`; `Lager`, `Lagers`)."""
+    """Return the concepts of a known word with another ending (`previsto`, `prevista`; `Lager`, `Lagers`)."""
     for endings, others in _ENDINGS:
         for ending in endings:
             stem = word.removesuffix(ending)
@@ -332,7 +339,7 @@ def _inflected(word: str) -> Concepts:
 
 @lru_cache(maxsize=16384)
 def words_of(text: str) -> tuple[Word, ...]:
-    """Return the words of a heading in plain form; compounds come as their parts, fillers not at all."""
+    """Return the words of a heading in plain form, with compounds split and without fillers."""
     given = text.split()
     out: list[Word] = []
     at = 0
@@ -369,12 +376,12 @@ def concepts_in(words: Sequence[Word]) -> Concepts:
 
 
 def _is_noise(word: str) -> bool:
-    """Return whether a word is a unit or a currency beside the others."""
+    """Return whether a word is a unit or a currency."""
     return word in _LISTS["local_units"] or is_currency(word) or (bool(_unit(word)) and not known(word))
 
 
 def words_in(text: str) -> list[Word]:
-    """Return the words of a heading in plain form; figures stand apart, units and currencies are left out."""
+    """Return the words of a heading in plain form, with figures split off and without units and currencies."""
     apart = " ".join(word if known(word) else _FIGURES.sub(" ", word) for word in text.split())
     words = [word for word in words_of(apart) if not _is_noise(word.text)]
     last = apart.rpartition(" ")[2]
@@ -387,13 +394,13 @@ def words_in(text: str) -> list[Word]:
 
 @lru_cache(maxsize=16384)
 def read_heading(text: str) -> Reading:
-    """Return what a heading in plain form (`plain_words`) says."""
+    """Return the reading of a heading in plain form (`plain_words`)."""
     words = words_in(text)
     found = concepts_in(words)
     if not found or sum(not word.concepts for word in words) > _MOST_UNKNOWN:
         return Reading()
     spelt = all(word.sure for word in words if word.concepts)
-    # Of `name` and `name_en` the plain one goes first.
+    # `name` takes precedence over `name_en`.
     translated = len(words) > 1 and any(word.concepts == {"lang"} for word in words)
     costs = (0 if spelt else _MISSPELT_COSTS) + (_TRANSLATED_COSTS if translated else 0)
     for rule in _RULES:
@@ -406,7 +413,7 @@ def read_heading(text: str) -> Reading:
 
 
 NOT_DROPPED = _LISTS["not_dropped"]
-"""Words that change what stands behind them."""
+"""Words that change the meaning of the words after them."""
 _SAFE = frozenset("sku gtin mpn cost msrp map price compare_at sale_price".split())
 _PREFIXED = frozenset(
     "features media tags materials category_path cartons incoming option_name option_value colour".split()
@@ -426,23 +433,27 @@ _SPELLS = {
 _MOST_PLACES = 20
 _LONGEST = 300
 _MOST_CHARS = 120
-"""A cell of more is no header."""
+"""Maximum number of characters of a header."""
 _SURE = 75
-"""The score from which on a phrase that is the whole header needs no other reading."""
+"""Score from which a phrase that is the whole header is used without other readings."""
 _EXACT = 25
-"""Points that a phrase has over other readings where it is the whole header."""
+"""Bonus of a phrase that is the whole header, over other readings."""
 _VENDOR_COSTS = 15
 _UNIT_PROVES = 45
 PROMOTED = 150
-"""The score of a sense that was not the strongest, and is taken for want of a better column."""
+"""Score of a weaker sense that is used because no better column exists."""
 Hits = Sequence[tuple[str, int]]
 
 
 @dataclass(frozen=True, slots=True)
 class Sense:
-    """One thing a header may mean: the field, its settings, how strongly (100 is plain), whether it is of a family.
+    """Possible meaning of a header: a field with settings and a score (100 is clear).
 
-    `listed`: the header as a whole is in a list. `surmised`: not every word of it was understood as it is written.
+    Attributes:
+        prefix: Whether the field belongs to a numbered family.
+        surmised: Whether a word was unknown or its spelling corrected.
+        listed: Whether the whole header is a listed phrase.
+
     """
 
     field: str
@@ -462,11 +473,11 @@ def _read_phrases() -> dict[str, list[tuple[str, int]]]:
 
 
 PHRASES: Final[Mapping[str, Hits]] = _read_phrases()
-"""Headings in plain form, `#` for a number, with the fields they may mean and how strongly."""
+"""Headings in plain form, with `#` for a number, and their possible fields and scores."""
 
 
 def settings_of(field: str, header: str) -> tuple[tuple[str, str], ...]:
-    """Return what a header says of how a field's values are read: their unit, the order of sides, the currency."""
+    """Return the settings that a header states for a field: unit, order of sides, currency."""
     found, raw = heading(header), clean(header)
     settings: dict[str, str] = {}
     head, _, tail = field.rpartition(".")
@@ -505,7 +516,7 @@ def _sense(field: str, score: int, form: str, header: str, *, surmised: bool, li
 
 
 def _hits(form: str) -> tuple[str, Hits] | None:
-    """Return the phrase that a form is, else what is left of it without the names of a JSON path."""
+    """Return the phrase equal to a form, also without the names of a JSON path, with its fields; or None."""
     parts = form.split()
     while form not in PHRASES and len(parts) > 1 and (parts[0] in _LISTS["path_words"] or parts[0] == "#"):
         parts = parts[1:]
@@ -516,7 +527,7 @@ def _hits(form: str) -> tuple[str, Hits] | None:
 
 
 def _hits_after_vendor(form: str) -> tuple[str, Hits] | None:
-    """Return the key or price that stands behind a vendor's name (`Acme UPC Code`); measures behind a part's name are none."""
+    """Return the key or price phrase after a vendor's name (`Acme UPC Code`), or None."""
     parts = form.split()
     for start in range(1, min(3, len(parts))):
         if parts[start - 1] in NOT_DROPPED or parts[start - 1] == "#":
@@ -557,9 +568,9 @@ def _read_senses(header: str, words: str) -> tuple[Sense, ...]:
 
 @lru_cache(maxsize=8192)
 def senses(header: str) -> tuple[Sense, ...]:
-    """Return what a header may mean, strongest first; nothing when it is not known.
+    """Return the possible senses of a header, strongest first; empty if it is unknown.
 
-    Every way to read it gives scores, and the best one counts: as a phrase, as one behind a vendor's name, word by word.
+    The header is read as a phrase, as a phrase after a vendor's name, and word by word; the best reading is used.
     """
     if len(header) > _LONGEST:
         return ()
@@ -575,15 +586,15 @@ def senses(header: str) -> tuple[Sense, ...]:
 
 
 def score_header(cells: Sequence[str]) -> int:
-    """Return how many of a row's cells are words that headers use: the header row is the one where most are."""
+    """Return how many cells of a row are known headers; the row with the most is the header row."""
     return sum(1 for cell in cells if cell and isinstance(cell, str) and len(cell) <= _MOST_CHARS and senses(cell))
 
 
-# What headers that no rule reads are most like: a linear model over letters and concepts.
+# Classification of headers without a rule by a linear model.
 
 
 OUTSIDE = "outside"
-"""The class of headers for which the catalogue has no field."""
+"""Class of headers for which the catalogue has no field."""
 _GRAM_SIZES = (3, 4, 5)
 _LONGEST_LIKENED = 80
 _LIKE_ENOUGH = 0.75
@@ -593,7 +604,7 @@ _BORNE_OUT = 10
 _PLACE = re.compile(r"\.\d+")
 _CLASSES = {"media.hero": "media", "category_path.0": "category_path", IGNORE: OUTSIDE}
 _NEVER = MONEY | {*KEYS, OUTSIDE, "axes", "components", "cartons"}
-"""What is not surmised: what keys and prices an item must be said."""
+"""Fields that are never assigned by likeness, since keys and prices must be stated."""
 
 
 def features(text: str) -> tuple[str, ...]:
@@ -608,22 +619,22 @@ def _features(text: str) -> Iterator[str]:
         edged = f"^{word}$"
         yield from (edged[at : at + size] for size in _GRAM_SIZES for at in range(len(edged) - size + 1))
         yield f"w={word}"
-    for one in words_in(text):
-        yield from (f"c={concept}" for concept in sorted(one.concepts) or ("",))
+    for part in words_in(text):
+        yield from (f"c={concept}" for concept in sorted(part.concepts) or ("",))
     if words:
         yield f"last={words[-1]}"
 
 
 @cache
 def _weights() -> tuple[tuple[str, ...], Mapping[str, Mapping[str, int]], float]:
-    """Return the classes, each feature's weights by the class's number, and what a weight of 1 is worth."""
+    """Return the classes, each feature's weights by class number, and the scale of the weights."""
     data = json.loads(read("weights.json"))
     return tuple(data["classes"]), data["weights"], data["scale"]
 
 
 @lru_cache(maxsize=8192)
 def likeliest(header: str) -> tuple[str, float]:
-    """Return the class (a field, or OUTSIDE) that a header is most like, and its probability."""
+    """Return the most probable class of a header (a field, or OUTSIDE) and its probability."""
     classes, weights, scale = _weights()
     scores = [0.0] * len(classes)
     for feature in features(heading(header).readings[0]):
@@ -635,19 +646,19 @@ def likeliest(header: str) -> tuple[str, float]:
 
 
 def class_of(field: str) -> str:
-    """Return the class of headers that a field is learned as: one for all places of a numbered family."""
+    """Return the class of a field: one for all numbers of a numbered family."""
     name = _PLACE.sub(".0", field)
     return _CLASSES.get(name, name)
 
 
 def likeness(header: str, field: str) -> float:
-    """Return how far a header is like those of a field: from -1 (surely another's) to 1 (surely its)."""
+    """Return how similar a header is to those of a field, from -1 (certainly another field) to 1 (certainly this field)."""
     label, chance = likeliest(header)
     return chance if label == class_of(field) else -chance
 
 
 def by_likeness(header: str, options: tuple[Sense, ...]) -> tuple[Sense, ...]:
-    """Return the senses of a header; where words were left over, only what the header as a whole is like."""
+    """Return the senses of a header, corrected by likeness if words are unknown."""
     if options and not options[0].surmised:
         return options
     label, chance = likeliest(header)

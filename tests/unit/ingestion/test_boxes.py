@@ -93,7 +93,7 @@ def test_a_count_of_boxes_is_read_wherever_it_stands(form: str, count: int, side
         ("80x60x20 cm, 4 pcs/ctn", "4 pcs/ctn"),
         ("80x60x20 cm, G.W. 25 kg, N.W. 22 kg", "22 kg"),
         ("2 boxes: 80x60x20 cm, 25 kg total", "all boxes together"),
-        ("Box 1 of 2: 80x60x20 cm", "speaks of 2 boxes and lists 1"),
+        ("Box 1 of 2: 80x60x20 cm", "announces 2 boxes and lists 1"),
         ("80x60x20 cm, 25 kg, 90 lb", "more than one weight"),
         ("Box 1: 80x60x20 cm, volt 220 V", "220 V"),
         ("80x60x20", "no unit"),
@@ -107,7 +107,7 @@ def test_what_a_box_has_no_place_for_is_told(text: str, told: str) -> None:
 
 def test_what_a_box_has_no_place_for_is_told_in_the_order_of_the_text() -> None:
     faults = parse_packages("20x24x39 in (seat ht: 18 in, seat dp: 17 in, arm ht: 25 in)").faults
-    assert [fault.detail.split(" gives ")[1].split(",")[0] for fault in faults] == [
+    assert [fault.detail.split(" states ")[1].split(",")[0] for fault in faults] == [
         "a seat height",
         "a seat depth",
         "a arm height",

@@ -114,7 +114,7 @@ def test_the_pieces_of_a_set_without_letters_are_read_and_told(form: str) -> Non
     parsed = parse_dimensions(form.format("209 x 81 x 93 cm", "153 X 82 x 94 cm"))
     assert parsed.value is not None
     assert [len(piece["dimensions"]) for piece in parsed.value.components] == [3, 3]
-    assert ["names no sides" in fault.detail for fault in parsed.faults] == [True]
+    assert ["does not name its sides" in fault.detail for fault in parsed.faults] == [True]
 
 
 @given(SIZE, SIZE, SIZE, st.permutations(["width", "depth", "height"]), st.sampled_from([" - ", ": ", " = ", " – "]))
