@@ -125,7 +125,7 @@ async def test_without_a_mail_domain_no_address_is_promised() -> None:
 async def test_a_key_of_the_other_mode_says_which_it_is(world: World) -> None:
     answer = await (await world.client(livemode=False)).get("/v1/sources", service_mode="live")
     said = _fault(answer, "header.Service-Mode", "invalid_value")
-    assert said == "Your key is a test key, and its mode is fixed. Leave Service-Mode out, or use a live key."
+    assert said == "Your key is a test key, and its mode is fixed. Omit Service-Mode, or use a live key."
 
 
 async def test_credentials_are_told_what_is_wrong_and_never_repeated() -> None:
