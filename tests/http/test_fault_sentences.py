@@ -125,8 +125,8 @@ def test_unknown_fields_name_the_closest() -> None:
     closed = schema.strict_object({"name": schema.text("a"), "currency": schema.currency()})
     faults = {fault.field: fault.detail for fault in Validator(closed).faults({"nmae": 1, "zzz": 2})}
     assert faults == {
-        "nmae": "There is no such field. Did you mean name?",
-        "zzz": "There is no such field. These can be used: currency, name.",
+        "nmae": "This field does not exist. Did you mean name?",
+        "zzz": "This field does not exist. Available: currency, name.",
     }
 
 

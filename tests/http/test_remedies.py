@@ -59,9 +59,9 @@ async def test_cursors_of_the_feed_say_what_to_do(client: Client) -> None:
 
 async def test_unknown_parameters_name_the_closest(client: Client) -> None:
     assert _fault(await client.get("/v1/sources?limt=5"), "query.limt", "unknown_field") == (
-        "There is no such parameter. Did you mean limit?"
+        "This parameter does not exist. Did you mean limit?"
     )
-    assert "These can be used: ending_before, limit, starting_after" in _fault(
+    assert "Available: ending_before, limit, starting_after" in _fault(
         await client.get("/v1/sources?zzz=5"), "query.zzz", "unknown_field"
     )
 
