@@ -69,8 +69,8 @@ class Pages:
     def _client_file(self, path: str) -> PublicFile | None:
         """Return a file of an API client; the first request generates all of them, in about 0.1 s."""
         if path.removeprefix(CLIENTS_PLACE) in NAMES:
-            page = shipped(document(self._table, self._base_url, self._docs_url))
-            files = {name: PublicFile(_KINDS[name.rpartition(".")[2]], page[name], OPEN) for name in NAMES}
+            content_by_name = shipped(document(self._table, self._base_url, self._docs_url))
+            files = {name: PublicFile(_KINDS[name.rpartition(".")[2]], content_by_name[name], OPEN) for name in NAMES}
             self._pages |= {CLIENTS_PLACE + name: file for name, file in files.items()}
         return self._pages.get(path)
 
