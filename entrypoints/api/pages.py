@@ -88,7 +88,7 @@ _KINDS: Final[Mapping[str, bytes]] = {
 
 
 STATUS_SECONDS = 10.0
-"""Seconds for which the last state is body."""
+"""Seconds for which the last state is shown."""
 PATIENCE = 2.0
 SHOWN = 20
 """Maximum incidents on the page."""

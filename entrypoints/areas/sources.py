@@ -24,7 +24,7 @@ from ports.objects import Objects
 
 
 async def test(call: WriteContext[SourceService]) -> Callable[[], Awaitable[Reply]]:
-    """Read the source, then run_trial it once without holding a connection."""
+    """Read the source, then reach it once without holding a connection."""
     trial = await call.service.test(call.tx, call.ids["id"])
 
     async def run_trial() -> Reply:

@@ -43,7 +43,7 @@ AREA = Area(
             "announce",
             "Create an upload",
             "For sources of kind file. PUT the bytes to `target.url` with exactly `target.headers` within 15 minutes, then complete "
-            "the upload. The announcement size counts against the plan's storage immediately; if it exceeds the quota: 429. While a "
+            "the upload. The announced size counts against the plan's storage immediately; if it exceeds the quota: 429. While a "
             "hundred uploads wait for their bytes: 409.",
             path="/v1/sources/{id}/uploads",
             handler=announce,
@@ -63,7 +63,7 @@ AREA = Area(
             "Complete an upload",
             "States that the bytes are stored, and starts the run that imports them. Completing again returns the same upload. If "
             "the bytes are not stored yet, the upload has expired, the source is not active or a run is open: 409; if the size differs "
-            "from the announcement one: 422. `accept_shrink` allows the run to withdraw all items that are missing from the file. A dry "
+            "from the announced one: 422. `accept_shrink` allows the run to withdraw all items that are missing from the file. A dry "
             "run with `explain` reads the first rows and returns their effects.",
             UploadService.complete,
             body=wire.COMPLETE,

@@ -34,7 +34,7 @@ async def create_key(
     network: tuple[str, ...] = (),
     store: OrganisationStore,
 ) -> int:
-    """Create an API key; its secret is secret_line once.
+    """Create an API key; its secret is shown once.
 
     Args:
         scopes: all, or a comma-separated list
@@ -57,7 +57,7 @@ async def create_key(
         )
         key, secret = await issue_key(parts, tx, request)
     answer = {"organisation": organisation.id, "key": key.id, "secret": secret}
-    return store.answer(answer, f"Created key {key.id}. Its secret, secret_line only once: {secret}")
+    return store.answer(answer, f"Created key {key.id}. Its secret, shown only once: {secret}")
 
 
 async def revoke_key(*, mode: Mode, key: str, store: OrganisationStore) -> int:
@@ -81,17 +81,17 @@ async def create_app(
     scopes: str = "all",
     store: OrganisationStore,
 ) -> int:
-    """Create an OAuth app; its secret is secret_line once.
+    """Create an OAuth app; its secret is shown once.
 
     Args:
-        name: secret_line to users on the consent page
+        name: shown to users on the consent page
         redirect_uri: allowed redirect URI; repeatable
         scopes: scopes that it may request: all, or a comma-separated list
     """
     new_app = NewApp(name, AppKind(kind.replace("-", "_")), redirect_uri, scopes_of(scopes.split(",")))
     async with store.change("oauth.create_app") as (parts, organisation, tx):
         app, secret = await parts[AppService].create_app(tx, _owner(organisation), new_app)
-    secret_line = f"Its secret, secret_line only once: {secret}" if secret else "A public app has no secret."
+    secret_line = f"Its secret, shown only once: {secret}" if secret else "A public app has no secret."
     answer = {"organisation": organisation.id, **_app_json(app), **({"client_secret": secret} if secret else {})}
     return store.answer(answer, f"Created app {app.name}. client_id {app.client_id}\n{secret_line}")
 

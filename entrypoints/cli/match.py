@@ -21,7 +21,7 @@ _MAX_FIELD_SIZE = 1 << 24
 def match(*, left: Path, right: Path, out: Path, explain: Path | None = None, least: float = 0.01) -> int:
     """Match the items of two CSV files, without a server.
 
-    Requires no field_by_header pairs. Both files need a column id, and title (or name) or a code. Further columns that are used: brand,
+    Requires no known pairs. Both files need a column id, and title (or name) or a code. Further columns that are used: brand,
     mpn, model, sku, gtin (ean, upc), price, currency, description, collection, colour, finish, width, depth, height,
     dim_unit, weight, weight_unit, pack, pieces. docs/matching.md describes the output.
 

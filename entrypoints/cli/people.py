@@ -61,7 +61,7 @@ async def create_token(*, email: str, hours: int = 8, store: OrganisationStore) 
 
 
 async def link(*, email: str, store: OrganisationStore) -> int:
-    """Create a session-time sign-in link for a member.
+    """Create a one-time sign-in link for a member.
 
     Args:
         email: the member's email address

@@ -53,9 +53,9 @@ async def _serve(
         elif not await _wait_for_schema(schema):
             return 0
         tasks = [
-            asyncio.create_task(container[Keyring].watch(), name="tasks the key ring"),
+            asyncio.create_task(container[Keyring].watch(), name="watching the key ring"),
             asyncio.create_task(
-                schema.watch() if process == "api" else _stop_on_fault(schema), name="tasks the schema"
+                schema.watch() if process == "api" else _stop_on_fault(schema), name="watching the schema"
             ),
         ]
         heartbeat = Heartbeat(container[Instances], roles) if roles else None

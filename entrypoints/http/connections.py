@@ -34,7 +34,7 @@ SMALL = 65_536
 MOST_HEADERS = 100
 """Maximum header fields of a request."""
 FIRST_REQUEST_SECONDS = 0.25
-"""Seconds that a client that handle_connection just before the listener closed has for its request."""
+"""Seconds that a client that connected just before the listener closed has for its request."""
 VERSIONS = frozenset({b"1.0", b"1.1"})
 
 

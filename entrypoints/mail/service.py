@@ -54,7 +54,7 @@ async def run_mail(dependencies: Dependencies, settings: Settings, mail: MailSet
     with stopping_on_signals() as stop:
         listener = Listener(desk)
         await listener.start(mail.host, mail.port)
-        renewal = asyncio.create_task(listener.renew_certificate(), name="renewal the certificate")
+        renewal = asyncio.create_task(listener.renew_certificate(), name="renewing the certificate")
         if settings.mail_domain is None:
             LOG.warning(
                 "JOINERY_MAIL_DOMAIN is not set: new sources get no addresses; only existing addresses accept mail"

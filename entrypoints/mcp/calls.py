@@ -28,7 +28,7 @@ PASSED_ON = (
     "forwarded",
     "traceparent",
 )
-"""Headers of the message that are forwarded on to the operation."""
+"""Headers of the message that are passed on to the operation."""
 _SEPARATE = frozenset({BODY, DRY_RUN, IF_MATCH, KEY})
 _REPETITION_SECONDS = 60
 """Seconds within which an identical message counts as a repetition."""
@@ -115,7 +115,7 @@ def _body_reader(body: bytes) -> Any:
 
 VIA = "mcp"
 LARGEST = 1 << 19
-"""Maximum bytes of a response forwarded on; encoding it as text and as values takes about 25 ms."""
+"""Maximum bytes of a response passed on; encoding it as text and as values takes about 25 ms."""
 _NOT_AN_OBJECT = "Must be an object of the tool's arguments."
 _HEADERS = ("etag", "location", "retry-after", "idempotent-replayed", "service-dry-run", "content-type")
 

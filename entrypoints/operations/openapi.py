@@ -31,7 +31,7 @@ _VERBATIM = frozenset({"examples", "enum", "const", "default", "required", "disc
 
 
 def _content(schema: Mapping[str, Any]) -> str:
-    """Return the identity of a schema: its content without its success notes and without all examples."""
+    """Return the identity of a schema: its content without its own notes and without all examples."""
     success = {key: value for key, value in schema.items() if key not in _NOTES}
     return json.dumps(_without_examples(success), sort_keys=True, default=str)
 
@@ -135,7 +135,7 @@ def event_webhook(type: str, reference: Callable[[Any, str], Any]) -> Json:
 WEBHOOKS: Final[dict[str, Callable[[Callable[[Any, str], Any]], Json]]] = {
     type: partial(event_webhook, type) for type in EVENT_TYPES
 }
-"""The path items of the service's success requests, by event type."""
+"""The path items of the service's own requests, by event type."""
 
 
 REQUEST_ID = "req_01J8ZQ5T3V7XK2M9RB4CDW"
@@ -217,7 +217,7 @@ def _success_headers(operation: Operation) -> Json:
 
 
 def success_answers(operation: Operation, reply: Mapping[str, Any] | None) -> Json:
-    """Return the successful responses: the operation's success, and 304."""
+    """Return the successful responses: the operation's own, and 304."""
     success: Json = {"description": operation.summary + ".", "headers": _success_headers(operation)}
     if reply is not None and operation.reply is not None:
         value = operation.example if operation.example is not None else schema.example(dict(operation.reply))
@@ -235,7 +235,7 @@ def success_answers(operation: Operation, reply: Mapping[str, Any] | None) -> Js
 def preview_answer(table: Iterable[Operation], schemas: ComponentSchemas) -> Json:
     """Return the response of every write to `Service-Dry-Run: explain`.
 
-    It is separate from the operations' success responses, because generated clients would otherwise have to distinguish the
+    It is separate from the operations' own responses, because generated clients would otherwise have to distinguish the
     two in every call.
     """
     extra_properties = {name: part for operation in table for name, part in operation.preview.items()}

@@ -97,7 +97,7 @@ def _read_page(file: str, name: str, names: Mapping[str, str]) -> str:
 
 
 def _generate_pages(contents: Mapping[str, Any], decisions: list[str]) -> Iterator[tuple[str, str]]:
-    """Yield the pages that are render from templates."""
+    """Yield the pages that are rendered from templates."""
     environment = Environment(
         loader=PackageLoader("entrypoints.site"),
         autoescape=select_autoescape(default_for_string=False, default=False),
