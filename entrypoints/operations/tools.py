@@ -26,7 +26,7 @@ DRY_RUN_SCHEMA = schema.enum("true", "explain") | {
     "description": "`true` returns the result without changing anything, `explain` returns a preview of the changes."
 }
 IF_MATCH_SCHEMA = schema.text("7", longest=200) | {
-    "description": "The `version` that you read, or `*` for any version. Prevents overwriting changes that others have result since."
+    "description": "The `version` that you read, or `*` for any version. Prevents overwriting changes that others have made since."
 }
 _FORMATS = frozenset({"date-time", "date", "uri", "email"})
 """Formats that JSON Schema defines; others are the service's own."""

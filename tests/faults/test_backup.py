@@ -129,7 +129,7 @@ def test_what_a_backup_holds(first: dict[str, Any], home: Path) -> None:
     assert (home / "whole.tar").stat().st_mode & 0o777 == 0o600
     assert not list(home.glob("*.partial"))
     again = joinery("backup", folder, "--data-dir", first["data"], env=_BARE)
-    assert again.returncode == 1 and "is there already" in again.stderr
+    assert again.returncode == 1 and "already exists" in again.stderr
 
 
 @pytest.mark.parametrize("kind", ["folder", "tar"])
@@ -164,7 +164,7 @@ def test_it_comes_back_as_it_was(first: dict[str, Any], home: Path, kind: str) -
         with psycopg.connect(attach(second)["JOINERY_DATABASE_URL"]) as owner:
             _closed(owner)
     again = joinery("restore", home / "whole", "--data-dir", second, env=_BARE)
-    assert again.returncode == 1 and "holds data already" in again.stderr
+    assert again.returncode == 1 and "already contains data" in again.stderr
 
 
 def _one_moment(api: Api) -> None:

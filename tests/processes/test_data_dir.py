@@ -33,7 +33,7 @@ def open_folder() -> Iterator[Path]:
 
 def test_a_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shutil, "disk_usage", lambda path: SimpleNamespace(total=100, used=100, free=5 * 2**20))
-    with pytest.raises(UpError, match=r"has only 5 MiB free and at least 200 MiB are needed; free some room"):
+    with pytest.raises(UpError, match=r"has only 5 MiB free. At least 200 MiB are required. Free some space"):
         directory.prepare(tmp_path)
 
 
@@ -194,7 +194,7 @@ def test_the_childrens_environment(tmp_path: Path) -> None:
 def test_attaching(tmp_path: Path) -> None:
     data = directory.prepare(tmp_path)
     announce(data, {"JOINERY_SECRET": "x", "HOME": "/root"})
-    with pytest.raises(UpError, match=f"not running on {tmp_path}; start it with `joinery up --data-dir {tmp_path}`"):
+    with pytest.raises(UpError, match=f"not running on {tmp_path}. Start it with `joinery up --data-dir {tmp_path}`"):
         attach(tmp_path)
     claim = directory.lock(data)
     assert attach(tmp_path) == {"JOINERY_SECRET": "x"}
@@ -219,5 +219,5 @@ def test_long_logs_are_put_aside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
 def test_backing_off_and_words_for_ends() -> None:
     assert [pause(crashes) for crashes in (0, 1, 2, 3, 8, 99)] == [0.25, 0.25, 0.5, 1.0, 30.0, 30.0]
-    assert describe(-9) == "was ended by SIGKILL"
-    assert describe(3) == "stopped by itself (exit code 3)"
+    assert describe(-9) == "was killed by SIGKILL"
+    assert describe(3) == "ended (exit code 3)"

@@ -99,7 +99,7 @@ def test_a_provider_of_models_is_set(tmp_path: Path) -> None:
         ({"JOINERY_MODELS_URL": "http://models.example/v1"}, "JOINERY_MODELS_URL must be https"),
         ({"JOINERY_MODELS_URL": "ftp://localhost"}, "JOINERY_MODELS_URL must be an http"),
         ({"JOINERY_MODELS_URL": "https://user:pass@models.example"}, "JOINERY_MODELS_URL must be an http"),
-        ({"JOINERY_MODELS_URL": "https://models.example:x"}, "JOINERY_MODELS_URL is no address"),
+        ({"JOINERY_MODELS_URL": "https://models.example:x"}, "JOINERY_MODELS_URL is not a valid URL"),
     ],
 )
 def test_a_provider_that_is_set_wrongly_is_told(changes: dict[str, str], told: str) -> None:
