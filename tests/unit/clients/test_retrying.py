@@ -163,7 +163,7 @@ def test_an_error_tells_all_that_helps() -> None:
 def test_a_follower_hears_how_to_begin_again() -> None:
     core = Played(CUT, refused(410, "cursor_expired"))
     error = core.result(lambda core: anext(AsyncFollowChanges[Any](core).follow("old").pages()))
-    assert isinstance(error, errors.CursorExpired) and "take changes.now()" in str(error) and len(core.pauses) == 1
+    assert isinstance(error, errors.CursorExpired) and "call changes.now()" in str(error) and len(core.pauses) == 1
 
 
 def test_a_file_whose_first_try_broke_is_sent_again(tmp_path: Path) -> None:
