@@ -211,8 +211,8 @@ def _print_text(feed: _Feed) -> int:
             settings = " ".join(f"{name}={value}" for name, value in column.settings.items())
             description = f"{column.field:<32}{column.tier.value:<10}{column.confidence:>5.0%}  {settings}"
             print(f"  {_title(column.column):<40}{description}".rstrip())
-        for column in mapping.unmapped:
-            print(f"  {_title(column.column):<40}{'-':<32}{column.reason.value}")
+        for unmapped in mapping.unmapped:
+            print(f"  {_title(unmapped.column):<40}{'-':<32}{unmapped.reason.value}")
     products = variants = offers = 0
     for statement in feed.products():
         products += 1

@@ -260,5 +260,5 @@ def test_a_directory_with_something_else_in_it(up: Callable[..., Up], tmp_path: 
     (cluster / "letter.txt").write_text("Dear")
     one = up()
     assert one.left() == 1
-    assert "is not empty and holds no database" in one.told
+    assert "is not empty and contains no database" in one.told
     assert (cluster / "letter.txt").read_text() == "Dear"
