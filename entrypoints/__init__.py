@@ -1,1 +1,1 @@
-"""Processes and the one place that wires them."""
+"""Processes and their composition root."""

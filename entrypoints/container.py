@@ -1,4 +1,4 @@
-"""The composition root: which adapter stands behind which port, in one place, for every kind of process."""
+"""Composition root: the adapters of all ports, for every kind of process."""
 
 import logging
 from collections.abc import AsyncIterator, Callable
@@ -120,11 +120,11 @@ from ports.workspaces import Workspaces
 
 LOG = logging.getLogger("joinery.secrets")
 FACTORIES = [factory for name, factory in vars(factories).items() if name.endswith("_of") and not name.startswith("_")]
-"""Functions that make what they are annotated to return."""
+"""Functions that create what their return annotation names."""
 
 
 def dependencies_of(settings: Settings, process: str = "command") -> Dependencies:
-    """The parts of a process, none of them made yet. `process` is what a collector knows it as."""
+    """Return the dependencies of a process, not yet created. `process` is its name for telemetry."""
     hosts, base_url = settings.allow_private_hosts, settings.base_url
     makers: dict[Any, Callable[..., Any]] = {
         AesGcmVault: partial(AesGcmVault, settings.secret, settings.former_secrets),
@@ -196,26 +196,26 @@ def dependencies_of(settings: Settings, process: str = "command") -> Dependencie
         Workspaces: FileWorkspaces,
         WorkingKeys: partial(WorkingKeys, settings.secrets),
     }
-    found = Dependencies(makers, FACTORIES)
-    found[Settings], found[factories.Process], found[Clock] = settings, process, CLOCK
-    return found
+    dependencies = Dependencies(makers, FACTORIES)
+    dependencies[Settings], dependencies[factories.Process], dependencies[Clock] = settings, process, CLOCK
+    return dependencies
 
 
 @asynccontextmanager
 async def opened(settings: Settings, process: str = "command") -> AsyncIterator[Dependencies]:
-    """The parts of a process that works with the key ring; they are closed on leaving. Raises SecretUnknown.
+    """Open the dependencies of a process with its key ring, and close them at the end. Raises SecretUnknown.
 
-    While the database is away, or not migrated, it is opened all the same: who then needs the keys hears Unavailable.
+    If the database is unavailable or not migrated, they are opened nevertheless; access to the keys raises Unavailable.
     """
     dependencies = dependencies_of(settings, process)
-    dependencies.find(Telemetry)  # made first, closed last
+    dependencies.find(Telemetry)  # created first, closed last
     try:
         try:
             await dependencies[Keyring].load()
         except SecretUnknown:
             raise
-        except Exception as error:  # a process starts without its database, and says so when it is asked
-            LOG.warning("the key ring could not be read (%s)", error)
+        except Exception as error:  # a process also starts without its database
+            LOG.warning("key ring not loaded: %s", error)
         yield dependencies
     finally:
         await dependencies.close()

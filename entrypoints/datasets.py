@@ -1,4 +1,4 @@
-"""The datasets of an organisation's export: the lists of the operation table, walked by their own handlers."""
+"""Datasets of an organisation's export: the lists of the operation table, read through their own handlers."""
 
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ _VIA = "export"
 
 
 class _List(msgspec.Struct):
-    """A page that a handler answers as bytes; its items stay as they are."""
+    """A page that a handler returns as bytes; its items stay encoded."""
 
     data: list[msgspec.Raw]
     next_cursor: str | None
@@ -35,32 +35,32 @@ _DECODE = msgspec.json.Decoder(_List).decode
 
 
 class _PageContext(ReadContext[Any]):
-    """What a list's handler is given when nobody has sent a request: the organisation itself looks at a page."""
+    """Context of a list's handler without a request."""
 
     def cursor(self, key: str | None) -> str | None:
-        """A page's next key as it is: nobody else goes on with it."""
+        """Return a page's next key without signature, because it stays internal."""
         return key
 
 
 @dataclass(frozen=True)
 class ListDatasets:
-    """Datasets (domain/exports/ports.py): every operation that names one (`Operation.dataset`)."""
+    """Implementation of domain.exports.ports.Datasets: every operation with a `dataset`."""
 
     areas: Callable[[], Iterable[Area]]
     dependencies: Dependencies
 
     @property
     def names(self) -> Sequence[str]:
-        """The datasets, in the order of the operation table."""
+        """Names of the datasets in the order of the operation table."""
         return tuple(self._rows)
 
     @property
     def scopes(self) -> frozenset[str]:
-        """What reading them takes."""
+        """Scopes required to read all datasets."""
         return frozenset(row.scope for row, _ in self._rows.values() if row.scope)
 
     async def lines(self, tx: Tx, dataset: str) -> AsyncGenerator[Lines, None]:
-        """All of a dataset, a page at a time."""
+        """Yield the lines of a dataset page by page."""
         row, area = self._rows[dataset]
         service, organisation = self._services[area.name], await tx[OrgStore].own()
         caller = Principal(tx.tenant, Actor("service", "worker"), _VIA, "owner", SCOPES, organisation)
@@ -83,20 +83,22 @@ class ListDatasets:
         return _PageContext(service, caller, ids, {}, page, SUPPORTED.latest, b"", cursors, base_url, tx.now, tx)
 
     async def _owners(self, tx: Tx, row: Operation) -> AsyncIterator[Mapping[str, str]]:
-        """Whose lists are walked: everything that the id in the path can name."""
+        """Yield the path IDs for which the list is read: all resources that the path can name."""
         if not row.ids:
             yield {}
             return
         [(name, prefix)] = row.ids.items()
-        owner = next(one for one, (other, _) in self._rows.items() if not other.ids and _prefix(other) == prefix)
+        owner = next(
+            dataset for dataset, (other, _) in self._rows.items() if not other.ids and _prefix(other) == prefix
+        )
         async for lines in self.lines(tx, owner):
             for line in lines.data.splitlines():
                 yield {name: msgspec.json.decode(line)["id"]}
 
     @cached_property
     def _rows(self) -> Mapping[str, tuple[Operation, Area]]:
-        found = {row.dataset: (row, area) for area in self.areas() for row in area.operations if row.dataset}
-        return cast("Mapping[str, tuple[Operation, Area]]", found)
+        rows = {row.dataset: (row, area) for area in self.areas() for row in area.operations if row.dataset}
+        return cast("Mapping[str, tuple[Operation, Area]]", rows)
 
     @cached_property
     def _services(self) -> Mapping[str, Any]:
@@ -104,14 +106,14 @@ class ListDatasets:
 
 
 def _prefix(row: Operation) -> str | None:
-    """The prefix of the ids of what the list holds."""
+    """Return the ID prefix of the list's items."""
     item = (row.reply or {}).get("properties", {}).get("data", {}).get("items", {})
     pattern = item.get("properties", {}).get("id", {}).get("pattern", "")
     return str(pattern).lstrip("^").partition("_")[0] or None
 
 
 def _items(reply: Reply) -> tuple[list[bytes], str | None]:
-    """What a page holds, as the API answers each, and the key behind it; what is no list is one line."""
+    """Return a page's items as the API returns them, and the next key; a reply that is not a list is one item."""
     body = reply.body
     if isinstance(body, bytes):
         page = _DECODE(body)

@@ -1,4 +1,4 @@
-"""What a process is made of: every part is found by its type, and made once, when it is first asked for."""
+"""Dependency injection: every part of a process is found by its type and created at first use."""
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import AsyncExitStack
@@ -9,67 +9,75 @@ P = TypeVar("P")
 
 
 class Readiness(dict[str, Callable[[], Awaitable[bool]]]):
-    """What /readyz asks, by name: whether one dependency answers; raising counts as no."""
+    """Checks of /readyz by name: whether a dependency responds; an exception counts as no."""
 
 
 class Waiting(Protocol):
-    """How many requests wait for a database connection."""
+    """Number of requests waiting for a database connection."""
 
     def __call__(self) -> int:
-        """Return their number."""
+        """Return the number."""
         ...
 
 
 class Dependencies:
-    """The parts of one process, by type: mostly a port.
+    """The parts of one process by type, mostly a port.
 
-    `dependencies[T]` is, in this order: the part that was set by `dependencies[T] = part`; what `makers[T]` makes, or, where that is a class
-    (`FeedReaders: ProcessFeedReaders`), the part of that class; what the function that is annotated to return T makes; an instance of T. A maker
-    is called with the parts that its parameters are annotated with; a parameter with a default keeps it where its type is not listed. A
-    `partial` keeps the arguments that it has. A part that may be missing is listed as `X | None`. Each part is made once.
+    `dependencies[T]` is the first of: the part set by `dependencies[T] = part`; the result of `makers[T]`, or, if that is a class
+    (`FeedReaders: ProcessFeedReaders`), the part of that class; the result of the function annotated to return T; an instance of T.
+    A maker is called with the parts of its parameters' annotations; a parameter with a default keeps it if its type is not listed.
+    A `partial` keeps its arguments. An optional part is listed as `X | None`. Each part is created once.
 
     Args:
-        makers: By the type that is asked for, what makes it; a class there is a part itself, and made once.
+        makers: The maker of each type; a class is itself a part, created once.
         functions: Makers of the types that they are annotated to return.
 
     """
 
     def __init__(self, makers: Mapping[Any, Callable[..., Any]], functions: Iterable[Callable[..., Any]] = ()) -> None:
-        self._makers = {signature(one, eval_str=True).return_annotation: one for one in functions} | dict(makers)
-        self._made: dict[Any, Any] = {Dependencies: self}
+        self._makers = {
+            signature(function, eval_str=True).return_annotation: function for function in functions
+        } | dict(makers)
+        self._parts: dict[Any, Any] = {Dependencies: self}
 
     def __getitem__(self, wanted: type[P]) -> P:
-        """Return the part of a type. Raises TypeError or ValueError where it cannot be made."""
-        if wanted not in self._made:
+        """Return the part of a type. Raises TypeError or ValueError if it cannot be created."""
+        if wanted not in self._parts:
             maker = self._makers.get(wanted, wanted)
-            known = maker is not wanted and isinstance(maker, type)
-            self._made[wanted] = self[cast("type[P]", maker)] if known else self.call(maker)
-        return cast("P", self._made[wanted])
+            is_alias = maker is not wanted and isinstance(maker, type)
+            self._parts[wanted] = self[cast("type[P]", maker)] if is_alias else self.call(maker)
+        return cast("P", self._parts[wanted])
 
     def __setitem__(self, wanted: Any, part: Any) -> None:
-        """Have whatever is made from now on be given this part."""
-        self._made[wanted] = part
+        """Set a part, which is used by everything created afterwards."""
+        self._parts[wanted] = part
 
     def find(self, wanted: type[P]) -> P | None:
-        """Return the part of a type that may be missing."""
+        """Return the part of a type, or None if it is optional and missing."""
         return self[cast("type[P]", wanted | None)]
 
     def call(self, maker: Callable[..., P]) -> P:
-        """Return what a function or class makes of the parts that its parameters name."""
-        wanted, given = signature(maker, eval_str=True).parameters.values(), getattr(maker, "keywords", {})
-        return maker(**{one.name: self[one.annotation] for one in wanted if one.name not in given and self._wants(one)})
+        """Call a function or class with the parts that its parameters name."""
+        parameters, bound = signature(maker, eval_str=True).parameters.values(), getattr(maker, "keywords", {})
+        return maker(
+            **{
+                parameter.name: self[parameter.annotation]
+                for parameter in parameters
+                if parameter.name not in bound and self._is_injected(parameter)
+            }
+        )
 
     async def close(self) -> None:
-        """Close what has been made, the latest first; a part that fails to close leaves none of the others open."""
+        """Close all created parts, the latest first; an error does not prevent closing the others."""
         async with AsyncExitStack() as closing:
-            for part in {id(part): part for part in self._made.values() if part is not self}.values():
+            for part in {id(part): part for part in self._parts.values() if part is not self}.values():
                 if close := getattr(part, "close", None):
-                    closing.push_async_callback(_awaited, close)
+                    closing.push_async_callback(_close_part, close)
 
-    def _wants(self, given: Parameter) -> bool:
-        return given.default is given.empty or given.annotation in self._makers or given.annotation in self._made
+    def _is_injected(self, given: Parameter) -> bool:
+        return given.default is given.empty or given.annotation in self._makers or given.annotation in self._parts
 
 
-async def _awaited(close: Callable[[], Any]) -> None:
+async def _close_part(close: Callable[[], Any]) -> None:
     if isawaitable(closing := close()):
         await closing

@@ -1,17 +1,17 @@
-"""Errors whose message tells an operator, in a sentence, what is wrong and what to do."""
+"""Errors for operators, whose message names the reason and the remedy."""
 
 
 class OperatorError(Exception):
-    """What was asked for cannot be done."""
+    """Base class of errors for operators."""
 
 
 class CommandError(OperatorError):
-    """A command cannot be carried out."""
+    """A command failed."""
 
 
 class UpError(OperatorError):
-    """`joinery up` cannot start."""
+    """`joinery up` failed to start."""
 
 
 class SettingsError(OperatorError):
-    """A setting is missing or wrong; the message names the variable."""
+    """A setting is missing or invalid; the message names the variable."""

@@ -1,4 +1,4 @@
-"""What the settings choose: which adapter is made, and of what."""
+"""Factories of adapters that depend on the settings."""
 
 import os
 import sys
@@ -61,7 +61,7 @@ DIALECTS: Final[Mapping[str, type[Dialect]]] = {"openai": OpenAiDialect, "anthro
 
 
 def product_version() -> str:
-    """This release's version."""
+    """Return the version of this release."""
     try:
         return version("joinery")
     except PackageNotFoundError:
@@ -71,73 +71,73 @@ def product_version() -> str:
 def access_of(
     credentials: Credentials, keys: WorkingKeys, sessions: Sessions, tokens: PostgresTokenStore
 ) -> AccessService:
-    """What knows keys, people's sessions, and the tokens of apps."""
+    """Create the verification of API keys, sessions and OAuth tokens."""
     return AccessService(credentials, keys, {b"p": sessions, b"a": tokens})
 
 
 def digest_of(access: AccessService) -> TokenDigest:
-    """What hashes tokens."""
+    """Create the hash function of tokens."""
     return access.digest
 
 
 def feed_cursors_of(keys: WorkingKeys) -> FeedCursors:
-    """What signs the positions of readers of the log."""
+    """Create the signer of feed cursors."""
     return FeedCursors(keys.cursors)
 
 
 def identity_providers_of(settings: Settings, http: GuardedClient) -> IdentityProviders:
-    """What speaks to organisations' identity providers."""
+    """Create the client of organisations' identity providers."""
     return OidcProviders(HttpOutbound(http, settings.allow_private_hosts))
 
 
 def pool_of(settings: Settings, vault: AesGcmVault) -> Pool:
-    """Connections that show which secrets this process knows."""
+    """Create the connection pool, whose connections report the process's known secrets."""
     return Pool(settings.database_url, size=settings.pool_size, known=vault.keys, owner=settings.owner_url)
 
 
 def objects_of(settings: Settings, keys: WorkingKeys) -> Objects:
-    """The blob store that JOINERY_OBJECTS_URL names: a folder, or a bucket."""
+    """Create the object store of JOINERY_OBJECTS_URL: a folder, or a bucket."""
     if settings.objects_url.startswith("s3://"):
         return S3Objects(settings.objects_url)
     return FileObjects(Path(unquote(urlsplit(settings.objects_url).path)), settings.base_url, keys.links)
 
 
 def limits_of(settings: Settings) -> Limits:
-    """Budgets in Redis when there is one, else in each process."""
+    """Create rate budgets, in Redis if configured, else in each process."""
     return RedisLimits(settings.redis_url) if settings.redis_url else MemoryLimits()
 
 
 def _command(module: str, settings: Settings, *more: str) -> list[str]:
-    """Return the command line of a fork server, which ends with this process and bounds the memory of its children."""
+    """Return the command line of a fork server, which ends with this process and limits its children's memory."""
     started_by = (str(os.getpid()), str(settings.reader_memory))
     return [sys.executable, "-P", "-m", f"entrypoints.{module}", *started_by, *more]
 
 
 def feed_readers_of(settings: Settings, codec: Codec, limits: FileLimits = FILE_LIMITS) -> ProcessFeedReaders:
-    """Readers in processes of their own, which bound a file as `limits` say."""
-    given = (product_version(), str(Path(settings.plugins_file).resolve()), codec.encode(asdict(limits)).decode())
-    command, bounds = _command("reader", settings, *given), ReaderLimits(memory=settings.reader_memory)
+    """Create feed readers in separate processes, which limit a file by `limits`."""
+    arguments = (product_version(), str(Path(settings.plugins_file).resolve()), codec.encode(asdict(limits)).decode())
+    command, bounds = _command("reader", settings, *arguments), ReaderLimits(memory=settings.reader_memory)
     return ProcessFeedReaders(command, codec, most=settings.worker_readers, limits=bounds)
 
 
 def image_converter_of(settings: Settings) -> ProcessImages:
-    """Processes that decode images, each as bounded as a reader of feeds."""
+    """Create the image converter in processes with the memory limit of feed readers."""
     return ProcessImages(_command("imager", settings), most=max(1, settings.worker_readers // 2))
 
 
 def parsers_of(settings: Settings, most: int | None = None) -> ProcessCalls:
-    """Return the processes that parse web documents, mail and dense bodies, and list categories, with the memory limit of feed readers.
+    """Create the processes that parse web documents, mail and dense bodies, and list categories, with feed readers' memory limit.
 
     Args:
         settings: The settings of this process.
-        most: Processes at a time; by default as many as feed readers.
+        most: Maximum concurrent processes; by default as many as feed readers.
 
     """
     return ProcessCalls(_command("parser", settings), most=most or settings.worker_readers, raises=READER_ERRORS)
 
 
 def model_client_of(settings: Settings) -> ModelClient:
-    """What asks a provider of models, at the address that the operator has set, whatever network it is in."""
+    """Create the HTTP client of the model provider, at the operator's URL in any network."""
     return ModelClient(GuardedClient(allowed_hosts=_model_hosts(settings), version=product_version(), any_port=True))
 
 
@@ -146,35 +146,51 @@ def _model_hosts(settings: Settings) -> frozenset[str]:
 
 
 def models_of(settings: Settings, schemas: Schemas, client: ModelClient) -> Models | None:
-    """What JOINERY_MODELS names; None when nothing is to be asked. Raises SettingsError."""
+    """Create the models of JOINERY_MODELS; None if there are none. Raises SettingsError."""
     if settings.models is None:
         return None
-    if (found := settings.provider) is not None:
-        prices = {name: Price(*price) for name, price in found.prices.items()}
+    if (server_settings := settings.provider) is not None:
+        prices = {name: Price(*price) for name, price in server_settings.prices.items()}
         outbound = HttpOutbound(client, _model_hosts(settings), MODELS)
-        return ProviderModels(outbound, DIALECTS[found.api](), schemas, found.url, found.model, prices, found.key)
+        return ProviderModels(
+            outbound,
+            DIALECTS[server_settings.api](),
+            schemas,
+            server_settings.url,
+            server_settings.model,
+            prices,
+            server_settings.key,
+        )
     try:
         return ScriptedModels.of_file(Path(unquote(urlsplit(settings.models).path)), schemas)
     except BadScript as error:
-        raise SettingsError(f"The script that JOINERY_MODELS names cannot be read: {error}") from error
+        raise SettingsError(f"The script in JOINERY_MODELS is unreadable: {error}") from error
 
 
 def mailer_of(settings: Settings, clock: Clock) -> Mailer | None:
-    """What hands mail to the server that JOINERY_SMTP_URL names; None when mail stays in the outbox."""
-    found = settings.smtp
-    if found is None:
+    """Create the SMTP client of JOINERY_SMTP_URL; None if mail stays in the outbox."""
+    server_settings = settings.smtp
+    if server_settings is None:
         return None
-    relay = Relay(found.host, found.port, found.sender, found.implicit_tls, found.start_tls, found.user, found.password)
+    relay = Relay(
+        server_settings.host,
+        server_settings.port,
+        server_settings.sender,
+        server_settings.implicit_tls,
+        server_settings.start_tls,
+        server_settings.user,
+        server_settings.password,
+    )
     return SmtpMailer(relay, clock)
 
 
 def waiting_of(pool: Pool) -> Waiting:
-    """How many requests wait for a connection."""
+    """Return a function that counts requests waiting for a connection."""
     return lambda: pool.waiting
 
 
 def readiness_of(pool: Pool, schema: SchemaCheck, keys: WorkingKeys) -> Readiness:
-    """What /readyz asks."""
+    """Create the checks of /readyz."""
 
     async def database() -> bool:
         async with pool.coordinator() as link:
@@ -191,14 +207,14 @@ def readiness_of(pool: Pool, schema: SchemaCheck, keys: WorkingKeys) -> Readines
 
 
 def telemetry_of(settings: Settings, process: Process) -> Telemetry | None:
-    """What tells the collector that JOINERY_OTLP_URL names; None, and nothing is imported, without one. Raises SettingsError."""
+    """Create the exporter to JOINERY_OTLP_URL; None without one, and nothing is imported. Raises SettingsError."""
     if settings.watching.otlp_url is None:
         return None
     try:
         from adapters.otlp.telemetry import OtlpTelemetry  # noqa: PLC0415  an extra, and slow to import
     except ModuleNotFoundError as error:
         raise SettingsError(
-            "JOINERY_OTLP_URL is set, but what speaks to collectors is not installed: pip install 'joinery[otlp]'."
+            "JOINERY_OTLP_URL is set, but the OTLP exporter is not installed. Run pip install 'joinery[otlp]'."
         ) from error
     return OtlpTelemetry(settings.watching.otlp_url, f"joinery-{process}", product_version())
 
@@ -206,7 +222,7 @@ def telemetry_of(settings: Settings, process: Process) -> Telemetry | None:
 def resealing_of(
     keyring: Keyring, vault: Vault, values: SealedValues, connectors: Connectors, clock: Clock
 ) -> Resealing:
-    """What seals everything anew once another secret is in force."""
+    """Create the re-encryption of all values after a change of the secret."""
 
     def destination(connector: str, config: Mapping[str, Any]) -> str | None:
         info = connectors.info(connector)
@@ -216,5 +232,5 @@ def resealing_of(
 
 
 def tracing_of(telemetry: Telemetry | None) -> Tracing | None:
-    """What tells spans; None without a collector."""
+    """Return the tracing of the telemetry; None without a collector."""
     return telemetry.tracing if telemetry is not None else None

@@ -1,4 +1,4 @@
-"""`python -m entrypoints.imager`: forks a process, without secret and store, for each image of the one that started it."""
+"""`python -m entrypoints.imager`: forks a process, without secret and store, for each image."""
 
 import sys
 from pathlib import Path
@@ -9,12 +9,12 @@ from adapters.processes.fork_server import ForkServer, inherit_control_socket
 
 
 def main(parent: str, memory: str) -> None:
-    """Serve the socket on standard input. `memory` bounds each child's address space, in MiB."""
+    """Serve the socket on standard input. `memory` limits each child's address space, in MiB."""
     ForkServer(inherit_control_socket(parent), lambda: {CONVERT: convert}, int(memory) << 20).run()
 
 
 def convert(source: str, target: str) -> list[tuple[str, int, int]]:
-    """Convert the image `source` into `target` and smaller images next to it."""
+    """Convert the image `source` to `target` and smaller images next to it."""
     return webp_of(Path(source), Path(target))
 
 

@@ -21,13 +21,13 @@ MOST_TEMPLATES = 500
 
 
 class JsonLines(logging.Formatter):
-    """One JSON object a line: time, level, logger, message, what `extra` gave, and the exception where there is one.
+    """Formatter of one JSON object per line: time, level, logger, message, the fields of `extra`, and any exception.
 
     Times are those of domain.kernel.clock, as in the access log.
     """
 
     def format(self, record: logging.LogRecord) -> str:
-        """The record as a line."""
+        """Return the record as a line."""
         line: dict[str, object] = {
             "time": now().isoformat(timespec="milliseconds"),
             "level": record.levelname.lower(),
@@ -43,7 +43,7 @@ class JsonLines(logging.Formatter):
 
 
 class RepetitionFilter(logging.Filter):
-    """Logs the first records of a message template, and counts the others (docs/decisions/0063).
+    """Filter that logs the first records of a message template and counts the others (docs/decisions/0063).
 
     Within a window, a failure of a dependency is logged once, without a traceback, and any other warning BURST times. An
     unexpected error is always logged, because its request id is recorded nowhere else, with one traceback per window.
@@ -64,23 +64,23 @@ class RepetitionFilter(logging.Filter):
             return True
         record.brief = True
         key = (record.name, record.levelno, record.msg)
-        began, before = self._seen.get(key, (0.0, 0))
+        started_at, before = self._seen.get(key, (0.0, 0))
         allowed = 1 if error is not None else BURST
         count = self._count(key)
         if count == 1 and before > allowed:
             record.repeated = before - allowed
-            record.repeated_since = round(self._clock() - began, 1)
+            record.repeated_since = round(self._clock() - started_at, 1)
         return count <= allowed
 
     def _count(self, key: tuple[object, ...]) -> int:
         """Return the record's number within its window."""
         moment = self._clock()
-        began, count = self._seen.pop(key, (moment, 0))
-        if moment - began >= WINDOW:
-            began, count = moment, 0
+        started_at, count = self._seen.pop(key, (moment, 0))
+        if moment - started_at >= WINDOW:
+            started_at, count = moment, 0
         while len(self._seen) >= MOST_TEMPLATES:
             del self._seen[next(iter(self._seen))]
-        self._seen[key] = (began, count + 1)
+        self._seen[key] = (started_at, count + 1)
         return count + 1
 
 

@@ -1,4 +1,4 @@
-"""Figures of one process, in Prometheus' terms: counted cheaply, read when somebody asks, told at /metrics and by OTLP."""
+"""Prometheus metrics of one process, exposed at /metrics and by OTLP."""
 
 import asyncio
 import contextlib
@@ -24,36 +24,36 @@ from entrypoints.settings import Settings
 from ports.telemetry import Telemetry
 
 BOUNDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
-"""Upper bounds of the buckets of what should take a moment, in seconds."""
+"""Bucket bounds of short durations, in seconds."""
 LONG_BOUNDS = (0.01, 0.05, 0.25, 1.0, 5.0, 15.0, 60.0, 300.0, 900.0, 3600.0, 14400.0)
-"""Of what may take long."""
+"""Bucket bounds of long durations, in seconds."""
 LOG = logging.getLogger("joinery.metrics")
 
 Gauge = Callable[[], float]
 Gauges = Callable[[], Mapping[Sequence[str], float]]
-"""Values by those of the labels."""
+"""Values by label values."""
 
 
 class Counts:
-    """Totals by the values of `labels`, all of them words of ours."""
+    """Counter by the values of `labels`, which are fixed words."""
 
     def __init__(self, name: str, description: str, labels: Sequence[str]) -> None:
         self.name, self.description, self.labels = name, description, labels
         self._totals: dict[tuple[str, ...], int] = {}
 
     def add(self, *values: str) -> None:
-        """One more."""
+        """Add one."""
         self._totals[values] = self._totals.get(values, 0) + 1
 
     def totals(self, label: str) -> Counter[str]:
         """Return the totals by one of the labels."""
-        place, found = self.labels.index(label), Counter[str]()
+        place, totals_by_value = self.labels.index(label), Counter[str]()
         for values, total in list(self._totals.items()):
-            found[values[place]] += total
-        return found
+            totals_by_value[values[place]] += total
+        return totals_by_value
 
     def family(self) -> Metric:
-        """As it stands."""
+        """Return the current values."""
         family = CounterMetricFamily(self.name, self.description, labels=self.labels)
         for values, total in list(self._totals.items()):
             family.add_metric(values, total)
@@ -61,7 +61,7 @@ class Counts:
 
 
 class _Series:
-    """The durations of one set of labels: a count a bucket, and their sum."""
+    """Durations of one set of label values: bucket counts and sum."""
 
     __slots__ = ("buckets", "total")
 
@@ -71,14 +71,14 @@ class _Series:
 
 
 class Durations:
-    """Seconds by the values of `labels`, in buckets."""
+    """Histogram of seconds by the values of `labels`."""
 
     def __init__(self, name: str, description: str, labels: Sequence[str], bounds: Sequence[float] = BOUNDS) -> None:
         self.name, self.description, self.labels, self._bounds = name, description, labels, bounds
         self._series: dict[tuple[str, ...], _Series] = {}
 
     def add(self, seconds: float, *values: str) -> None:
-        """One took so long."""
+        """Add a duration."""
         series = self._series.get(values)
         if series is None:
             series = self._series[values] = _Series(len(self._bounds) + 1)
@@ -86,7 +86,7 @@ class Durations:
         series.total += seconds
 
     def family(self) -> Metric:
-        """As it stands."""
+        """Return the current values."""
         family = HistogramMetricFamily(self.name, self.description, labels=self.labels)
         for values, series in list(self._series.items()):
             family.add_metric(values, self._cumulative(series.buckets), series.total)
@@ -102,7 +102,7 @@ class Durations:
 
 
 class Metrics(Collector):
-    """A process's figures: those that it counts, gauges that are read when somebody asks, and its CPU, memory and files."""
+    """Metrics of a process: counters, gauges that are read on export, and its CPU, memory and files."""
 
     def __init__(self, *counted: Counts | Durations) -> None:
         self._counted = counted
@@ -112,15 +112,15 @@ class Metrics(Collector):
         ProcessCollector(registry=self.registry)
 
     def gauge(self, name: str, description: str, read: Gauge) -> None:
-        """Expose a value that is read when asked for."""
+        """Expose a value that is read on export."""
         self.gauges(name, description, (), lambda: {(): read()})
 
     def gauges(self, name: str, description: str, labels: Sequence[str], read: Gauges) -> None:
-        """Expose values by labels; those that are not answered are not shown."""
+        """Expose values by labels; missing ones are omitted."""
         self._gauges[name] = (description, labels, read)
 
     def collect(self) -> Iterator[Metric]:
-        """Everything kept, in Prometheus' own terms."""
+        """Yield all metrics in Prometheus' types."""
         for counted in self._counted:
             yield counted.family()
         for name, (description, labels, read) in self._gauges.items():
@@ -130,12 +130,12 @@ class Metrics(Collector):
             yield family
 
     def text(self) -> bytes:
-        """The exposition format."""
+        """Return the exposition format."""
         return generate_latest(self.registry)
 
 
 def with_surroundings(metrics: Metrics, dependencies: Dependencies) -> None:
-    """What every process works in: connections to the database, and disks."""
+    """Add metrics of the environment of every process: database connections, clock, schema, and disks."""
     settings, schema = dependencies[Settings], dependencies[SchemaCheck]
     build = "joinery_build_info"
     metrics.gauges(build, "Always 1, labelled with the release.", ("version",), lambda: {(product_version(),): 1.0})
@@ -144,17 +144,19 @@ def with_surroundings(metrics: Metrics, dependencies: Dependencies) -> None:
         mismatch, "1 when this release is incompatible with the database's schema, else 0.",
         lambda: float(schema is not None and schema.fault is not None),
     )  # fmt: skip
-    metrics.gauge(
-        "joinery_pool_size", "Database connections that it may have to each node.", lambda: settings.pool_size
-    )
-    metrics.gauge("joinery_pool_waiting", "What waits for a database connection.", dependencies[Waiting])
+    metrics.gauge("joinery_pool_size", "Maximum database connections to each node.", lambda: settings.pool_size)
+    metrics.gauge("joinery_pool_waiting", "Requests waiting for a database connection.", dependencies[Waiting])
     metrics.gauge(
         "joinery_clock_offset_seconds", "Seconds by which the machine's clock is ahead of the database's.", CLOCK.offset
     )
     disks = _disks(settings)
     free, size = "joinery_disk_free_bytes", "joinery_disk_size_bytes"
-    metrics.gauges(free, "Bytes left where snapshots and objects lie.", ("place",), lambda: _measured(disks, "free"))
-    metrics.gauges(size, "Bytes of those disks.", ("place",), lambda: _measured(disks, "total"))
+    metrics.gauges(
+        free, "Free bytes of the disks of snapshots and objects.", ("place",), lambda: _disk_usage(disks, "free")
+    )
+    metrics.gauges(
+        size, "Total bytes of the disks of snapshots and objects.", ("place",), lambda: _disk_usage(disks, "total")
+    )
 
 
 def _disks(settings: Settings) -> Mapping[str, Path]:
@@ -164,22 +166,22 @@ def _disks(settings: Settings) -> Mapping[str, Path]:
     return disks
 
 
-def _measured(disks: Mapping[str, Path], what: str) -> Mapping[Sequence[str], float]:
-    """Of those that are there."""
-    found: dict[Sequence[str], float] = {}
+def _disk_usage(disks: Mapping[str, Path], attribute: str) -> Mapping[Sequence[str], float]:
+    """Return one figure of the existing disks."""
+    totals_by_value: dict[Sequence[str], float] = {}
     for place, path in disks.items():
         with contextlib.suppress(OSError):
-            found[(place,)] = float(getattr(shutil.disk_usage(path), what))
-    return found
+            totals_by_value[(place,)] = float(getattr(shutil.disk_usage(path), attribute))
+    return totals_by_value
 
 
 @contextlib.asynccontextmanager
 async def exposed(metrics: Metrics, dependencies: Dependencies, port: int) -> AsyncIterator[None]:
-    """Show them on a port (none for 0) and to the collector, if there is one, for as long as the context lasts.
+    """Expose the metrics on a port (0 for none) and to the collector, if there is one, during the context.
 
-    A port that is taken is told and passed over: no process ends because nobody can watch it.
+    A port in use is logged and ignored, so that missing monitoring stops no process.
     """
-    server = _serving(metrics, dependencies[Settings].watching.host, port) if port else None
+    server = _start_server(metrics, dependencies[Settings].watching.host, port) if port else None
     telemetry = dependencies.find(Telemetry)
     export = telemetry.export(metrics.registry.collect) if telemetry is not None else None
     if export is not None:
@@ -195,9 +197,9 @@ async def exposed(metrics: Metrics, dependencies: Dependencies, port: int) -> As
             server[0].server_close()
 
 
-def _serving(metrics: Metrics, host: str, port: int) -> Any:
+def _start_server(metrics: Metrics, host: str, port: int) -> Any:
     try:
         return start_http_server(port, host, metrics.registry)
     except OSError as error:
-        LOG.error("no /metrics on %s port %d: %s", host, port, error)  # noqa: TRY400  where it stands says nothing
+        LOG.error("no /metrics on %s port %d: %s", host, port, error)  # noqa: TRY400  a traceback would not help
         return None

@@ -1,6 +1,6 @@
-"""The endpoints that programs ask: tokens, revocation, introspection, registration, a device's request, and what all of it is called.
+"""OAuth endpoints for programs: token, revocation, introspection, registration, device authorisation, and metadata.
 
-Answers and refusals have the form of the RFCs, never that of the API's problems; nobody may keep them.
+Responses and errors have the form of the RFCs, not that of the API's problems, and must not be cached.
 """
 
 import base64
@@ -37,7 +37,7 @@ _COMMON: Final[HeaderList] = [
     (b"referrer-policy", b"no-referrer"),
 ]
 _OPEN: Final[HeaderList] = [(b"access-control-allow-origin", b"*")]
-"""Apps in a browser ask from their own origin; no cookie counts here."""
+"""Browser apps call from their own origin; cookies are not used."""
 _PREFLIGHT: Final[HeaderList] = [
     *_OPEN,
     (b"access-control-allow-methods", b"GET, POST"),
@@ -49,7 +49,7 @@ Answering = Callable[[Request, str], Awaitable[Response]]
 
 @dataclass(frozen=True, slots=True)
 class OAuthServices:
-    """What the endpoints and the pages call; `apps` and `grants` are what the console's page of apps needs."""
+    """Services of the endpoints and pages; `apps` and `grants` are used by the console's page of apps."""
 
     rules: GrantRules
     clients: Clients
@@ -60,7 +60,7 @@ class OAuthServices:
 
 
 class OAuthEndpoints:
-    """One for a process. `proxies` tells whose address a request comes from."""
+    """The OAuth endpoints of a process. `proxies` determines the client's address."""
 
     def __init__(self, services: OAuthServices, proxies: Proxies) -> None:
         self._services, self._proxies = services, proxies
@@ -74,11 +74,13 @@ class OAuthEndpoints:
         }
 
     async def answer(self, request: Request) -> Response:
-        """The answer to a request for one of the paths, whatever happens."""
+        """Return the response to a request for one of the paths, in all cases."""
         if request.method == "OPTIONS":
             return self.preflight()
         if request.method != "POST":
-            error = OAuthError("invalid_request", "This address takes POST.", status=405, headers=(("Allow", "POST"),))
+            error = OAuthError(
+                "invalid_request", "This endpoint supports POST only.", status=405, headers=(("Allow", "POST"),)
+            )
             return refusal(error)
         address = network_of(self._proxies.client(request.client, request.headers))
         try:
@@ -86,21 +88,27 @@ class OAuthEndpoints:
         except OAuthError as error:
             return refusal(error)
         except Unavailable as error:
-            return refusal(OAuthError("temporarily_unavailable", "Try again.", retry_after=error.retry_after or 5))
+            return refusal(
+                OAuthError(
+                    "temporarily_unavailable",
+                    "The service is temporarily unavailable. Try again later.",
+                    retry_after=error.retry_after or 5,
+                )
+            )
         except DomainError as error:
             status = 413 if isinstance(error, PayloadTooLarge) else 400
-            return refusal(OAuthError("invalid_request", "The body could not be taken.", status=status))
+            return refusal(OAuthError("invalid_request", "The body is invalid or too large.", status=status))
         except Exception:
-            LOG.exception("an OAuth endpoint failed")
-            return refusal(OAuthError("server_error", "Something went wrong on our side."))
+            LOG.exception("OAuth endpoint failed")
+            return refusal(OAuthError("server_error", "An unexpected error occurred."))
 
     @staticmethod
     def preflight() -> Response:
-        """That pages of other origins may ask (CORS)."""
+        """Return the CORS preflight response."""
         return Response(204, [*_PREFLIGHT, *_COMMON])
 
     def metadata(self) -> Response:
-        """What this server can do (RFC 8414)."""
+        """Return the server metadata (RFC 8414)."""
         headers = [(b"content-type", b"application/json"), (b"cache-control", b"public, max-age=300"), *_OPEN]
         return Response(200, headers, self._metadata)
 
@@ -121,28 +129,28 @@ class OAuthEndpoints:
         if _media_type(request) != "application/json":
             raise OAuthError("invalid_client_metadata", "Send the metadata as application/json.")
         try:
-            said = json_body.decode(await request.read_body(LONGEST), LONGEST)
+            metadata = json_body.decode(await request.read_body(LONGEST), LONGEST)
         except InvalidRequest as error:
             raise OAuthError("invalid_client_metadata", error.detail) from None
-        if not isinstance(said, dict):
-            raise OAuthError("invalid_client_metadata", "The metadata is a JSON object.")
-        return told(await self._services.clients.register(said, address), 201)
+        if not isinstance(metadata, dict):
+            raise OAuthError("invalid_client_metadata", "The metadata must be a JSON object.")
+        return told(await self._services.clients.register(metadata, address), 201)
 
 
 async def call_of(request: Request) -> Call:
-    """The form of a request. Raises OAuthError for what is none."""
+    """Parse the form of a request. Raises OAuthError if it is invalid."""
     if _media_type(request) != FORM:
         raise OAuthError("invalid_request", f"Send the parameters as {FORM}.")
     if request.query:
         raise OAuthError(
-            "invalid_request", "Send the parameters in the body, not in the address, where they would be logged."
+            "invalid_request", "Send the parameters in the body, not in the URL, where they would be logged."
         )
     pairs = pairs_of((await request.read_body(LONGEST)).decode("utf-8", "replace"))
     return Call(pairs, _authorization(request.headers.get("authorization")))
 
 
 def _authorization(header: str | None) -> str | None:
-    """Return the Authorization header, checked where it holds Basic credentials (RFC 7617 §2, RFC 6749 §2.3.1)."""
+    """Return the Authorization header, checked if it contains Basic credentials (RFC 7617 §2, RFC 6749 §2.3.1)."""
     scheme, _, credentials = (header or "").partition(" ")
     if scheme.lower() != "basic":
         return header
@@ -176,7 +184,7 @@ def pairs_of(text: str) -> tuple[tuple[str, str], ...]:
 
 
 def told(body: Mapping[str, Any], status: int = 200) -> Response:
-    """An answer as JSON."""
+    """Return a JSON response."""
     encoded = msgspec.json.encode(body)
     headers = [
         (b"content-type", b"application/json"),
@@ -188,7 +196,7 @@ def told(body: Mapping[str, Any], status: int = 200) -> Response:
 
 
 def refusal(error: OAuthError) -> Response:
-    """A refusal as JSON (RFC 6749 §5.2)."""
+    """Return an error response (RFC 6749 §5.2)."""
     body = {"error": error.code} | ({"error_description": error.description} if error.description else {})
     answer = told(body, error.status)
     answer.headers += [(name.lower().encode(), value.encode()) for name, value in error.headers]

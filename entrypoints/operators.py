@@ -1,4 +1,4 @@
-"""The operators' page: what it shows of the service, served on a port of its own to this machine alone."""
+"""Operators' page: an overview of the service on its own port, for this machine only."""
 
 import asyncio
 import contextlib
@@ -25,15 +25,15 @@ from ports.clock import Clock
 
 T = TypeVar("T")
 SECONDS = 4.0
-"""How long a part may take."""
+"""Maximum seconds to read one part."""
 MESSAGES = 30
 FRESH = timedelta(seconds=2)
-"""How long what was found is shown again."""
+"""Time for which an overview is shown again."""
 
 
 @dataclass(frozen=True, slots=True)
 class Part(Generic[T]):
-    """What was found, or why nothing was."""
+    """Result of reading a part, or the reason of a failure."""
 
     found: T | None
     trouble: str = ""
@@ -41,7 +41,7 @@ class Part(Generic[T]):
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """A message to a person with its text, which is empty once it was sent."""
+    """Message to a person with its text, which is empty after sending."""
 
     message: OutgoingMessage
     text: str
@@ -49,7 +49,7 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class Overview:
-    """All parts, as of `now`. `sends`: mail leaves by itself."""
+    """All parts as of `now`. `sends`: whether mail is sent automatically."""
 
     now: datetime
     readiness: Part[Any]
@@ -63,77 +63,77 @@ class Overview:
 
     @property
     def cut(self) -> bool:
-        """Whether more work may wait than was looked at."""
-        return bool(sum(one.waiting + one.held for one in self.backlog.found or ()) >= JOBS)
+        """Whether more work may wait than was read."""
+        return bool(sum(row.waiting + row.held for row in self.backlog.found or ()) >= JOBS)
 
 
 class Looking:
-    """Finds it out."""
+    """Reader of the overview."""
 
     def __init__(self, dependencies: Dependencies) -> None:
         self._parts = dependencies
         self._ready = Ready(dependencies[Readiness])
-        self._turn, self._seen = asyncio.Lock(), cast("Overview | None", None)
+        self._lock, self._latest = asyncio.Lock(), cast("Overview | None", None)
         self._platform = dependencies[PlatformService]
 
     async def look(self) -> Overview:
-        """Everything; whoever asks at once, or a moment later, is shown the same, so that looking costs what one look does."""
-        async with self._turn:
+        """Return the overview; concurrent and immediately following calls share one."""
+        async with self._lock:
             now = self._parts[Clock].now()
-            if self._seen is None or not self._seen.now <= now < self._seen.now + FRESH:
-                self._seen = await self._look(now)
-            return self._seen
+            if self._latest is None or not self._latest.now <= now < self._latest.now + FRESH:
+                self._latest = await self._read(now)
+            return self._latest
 
-    async def _look(self, now: datetime) -> Overview:
-        """Everything, side by side."""
+    async def _read(self, now: datetime) -> Overview:
+        """Read all parts concurrently."""
         parts = self._parts
-        asked: list[Awaitable[Part[Any]]] = [
-            _part(self._ready.look()),
-            _part(self._platform.status()),
-            _part(parts[Dispatch].backlog(JOBS)),
-            _part(parts[Workload].tenants(now)),
-            _part(parts[Workload].slowest()),
-            _part(parts[Workload].troubled()),
-            _part(self._messages()),
+        reads: list[Awaitable[Part[Any]]] = [
+            _read_part(self._ready.look()),
+            _read_part(self._platform.status()),
+            _read_part(parts[Dispatch].backlog(JOBS)),
+            _read_part(parts[Workload].tenants(now)),
+            _read_part(parts[Workload].slowest()),
+            _read_part(parts[Workload].troubled()),
+            _read_part(self._messages()),
         ]
         names = ("readiness", "status", "backlog", "tenants", "slowest", "troubled", "mail")
-        found: dict[str, Part[Any]] = dict(zip(names, await asyncio.gather(*asked), strict=True))
+        found: dict[str, Part[Any]] = dict(zip(names, await asyncio.gather(*reads), strict=True))
         return Overview(now=now, sends=parts[OutgoingMail].sends, **found)
 
     async def _messages(self) -> Sequence[Message]:
         box = self._parts[OutgoingMail]
-        return [Message(one, _opened(box, one)) for one in await box.latest(MESSAGES)]
+        return [Message(row, _message_text(box, row)) for row in await box.latest(MESSAGES)]
 
 
-def _opened(box: Any, message: OutgoingMessage) -> str:
+def _message_text(box: Any, message: OutgoingMessage) -> str:
     try:
         return str(box.text(message))
     except ValueError:
-        return "(It cannot be opened: it was sealed under a secret that is not at hand.)"
+        return "(Not readable: it was encrypted with a secret that is not available.)"
 
 
-async def _part(found: Awaitable[T]) -> Part[T]:
+async def _read_part(result: Awaitable[T]) -> Part[T]:
     try:
         async with asyncio.timeout(SECONDS):
-            return Part(await found)
+            return Part(await result)
     except TimeoutError:
-        return Part(None, "It took too long to find out.")
+        return Part(None, "The check timed out.")
     except Exception as error:
-        return Part(None, f"It cannot be found out: {error or type(error).__name__}")
+        return Part(None, f"The check failed: {error or type(error).__name__}")
 
 
 HOST = "127.0.0.1"
 NAMES = ("127.0.0.1", "localhost", "[::1]")
 MOST = 50
-"""Connections at a time."""
+"""Maximum connections."""
 LOG = logging.getLogger("joinery.operators")
 
 
 class OperatorsPage:
-    """An ASGI application of one page.
+    """ASGI application of one page.
 
-    It asks for no sign-in: who works on this machine may look. So it answers only to its own names, or a page elsewhere could
-    have a browser here ask in its name (DNS rebinding), and only to requests that come from here directly.
+    The page requires no sign-in, because everyone with access to this machine may see it. So it responds only under its own
+    host names, against requests by foreign pages in a local browser (DNS rebinding), and only to direct local requests.
     """
 
     def __init__(self, dependencies: Dependencies, port: int) -> None:
@@ -141,7 +141,7 @@ class OperatorsPage:
         self._hosts = frozenset(f"{name}:{port}" for name in NAMES) | (frozenset(NAMES) if port == 80 else frozenset())
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        """Answer one request; the server's beginning and end need nothing."""
+        """Respond to one request; lifespan events need no action."""
         if scope["type"] == "lifespan":
             await _lifespan(receive, send)
         elif scope["type"] == "http":
@@ -151,15 +151,15 @@ class OperatorsPage:
         headers = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in scope["headers"]}
         client = scope.get("client")
         if not self._is_own(client[0] if client else "", headers):
-            return _plain(421, "This page answers on this machine's own address only, asked directly.")
+            return _plain(421, "This page responds to direct requests to this machine's own address only.")
         if scope["method"] not in ("GET", "HEAD"):
-            return _plain(405, "This page is only looked at.")
+            return _plain(405, "This page supports GET and HEAD only.")
         path: str = scope["path"]
         if path.startswith(STATIC):
             found = static_files().find(path)
-            return found or _plain(404, "There is no such file.")
+            return found or _plain(404, "This file does not exist.")
         if path != "/":
-            return _plain(404, "There is one page, at /.")
+            return _plain(404, "This page does not exist. The only page is /.")
         return await self._page()
 
     def _is_own(self, peer: str, headers: Mapping[str, str]) -> bool:
@@ -184,9 +184,9 @@ class OperatorsPage:
 
 @contextlib.asynccontextmanager
 async def operators_page(dependencies: Dependencies, port: int) -> AsyncIterator[None]:
-    """Serve it on a port (none for 0) for as long as the context lasts.
+    """Serve the page on a port (0 for none) during the context.
 
-    A port that is taken is told and passed over: no API ends because nobody can look at it.
+    A port in use is logged and ignored, so that the API still starts.
     """
     if not port:
         yield
@@ -194,7 +194,7 @@ async def operators_page(dependencies: Dependencies, port: int) -> AsyncIterator
     try:
         config = hypercorn_config(HOST, port)
     except OSError as error:
-        LOG.error("no operators' page on %s port %d: %s", HOST, port, error)  # noqa: TRY400  where it stands says nothing
+        LOG.error("no operators' page on %s port %d: %s", HOST, port, error)  # noqa: TRY400  a traceback would not help
         yield
         return
     stop = asyncio.Event()

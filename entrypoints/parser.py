@@ -1,4 +1,4 @@
-"""`python -m entrypoints.parser`: forks a process for each web document, mail, dense body or list of categories of the one that started it."""
+"""`python -m entrypoints.parser`: forks a process for each web document, mail, dense body or list of categories."""
 
 import sys
 
@@ -24,7 +24,7 @@ FUNCTIONS = functions_by_name(
 
 
 def main(parent: str, memory: str) -> None:
-    """Serve the socket on standard input. `memory` bounds each child's address space, in MiB."""
+    """Serve the socket on standard input. `memory` limits each child's address space, in MiB."""
     ForkServer(inherit_control_socket(parent), lambda: FUNCTIONS, int(memory) << 20).run()
 
 

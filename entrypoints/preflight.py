@@ -1,4 +1,4 @@
-"""What is looked after before anything starts: whose packages these are, and how many files may be open."""
+"""Checks before a command starts: installed packages, and the limit of open files."""
 
 import contextlib
 import importlib.util
@@ -11,13 +11,13 @@ PACKAGES = ("domain", "ports", "adapters", "connectors", "entrypoints")
 
 
 class PreflightError(OperatorError):
-    """A foreign package shadows one of ours."""
+    """A foreign package shadows one of Joinery's."""
 
 
 def refuse_foreign_packages() -> None:
-    """Every package of ours must lie beside this one: their names are plain words, which others take too.
+    """Check that all of Joinery's packages are next to this one, because other packages may have the same names.
 
-    Raises PreflightError naming the stranger.
+    Raises PreflightError with the name of the foreign package.
     """
     home = Path(__file__).resolve().parent.parent
     for name in PACKAGES:
@@ -25,12 +25,12 @@ def refuse_foreign_packages() -> None:
         origin = Path(spec.origin).resolve() if spec and spec.origin else None
         if origin is None or origin.parent.parent != home:
             raise PreflightError(
-                f"The package {name!r} is not Joinery's but {origin}; uninstall what brought it, or use a virtual environment."
+                f"The package {name!r} at {origin} is not Joinery's. Uninstall its distribution, or use a virtual environment."
             )
 
 
 def allow_many_files() -> None:
-    """Every follower and every receiver is a socket, and shells allow 1,024 files: ask for as many as may be had."""
+    """Raise the limit of open files to the maximum, because every follower and receiver needs a socket."""
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
-    with contextlib.suppress(ValueError, OSError):  # macOS takes no "unlimited" here
+    with contextlib.suppress(ValueError, OSError):  # macOS rejects "unlimited"
         resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))

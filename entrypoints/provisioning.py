@@ -1,4 +1,4 @@
-"""Organisations, members, keys and sign-in links as the operator makes them, for commands and the demo."""
+"""Creation of organisations, members, keys and sign-in links by the operator, for commands and the demo."""
 
 from contextlib import AbstractAsyncContextManager
 
@@ -20,7 +20,7 @@ from ports.unit_of_work import Tx, UnitOfWork
 
 OPERATOR = Actor("service", "operator")
 SIGN_IN = "/console/link/"
-"""The page that a link to sign in leads to; what follows the # is sent to nobody by itself."""
+"""Page of a sign-in link; browsers do not send the fragment after the # to the server."""
 
 
 def begin(
@@ -34,7 +34,7 @@ def begin(
 
 
 async def new_organisation(parts: Dependencies, name: str, kind: str, plan: Plan) -> Organisation:
-    """Make and keep an organisation."""
+    """Create and store an organisation."""
     organisation = Organisation(
         new_id("org"), name, kind, plan, None, (new_id("cat"), new_id("cat")), parts[Clock].now()
     )
@@ -43,10 +43,10 @@ async def new_organisation(parts: Dependencies, name: str, kind: str, plan: Plan
 
 
 async def new_member(parts: Dependencies, organisation: Organisation, email: str, role: str) -> Member:
-    """Add a person, known by that address or new, to the organisation.
+    """Add a person, existing or new, to the organisation.
 
     Raises:
-        Conflict: The person is a member.
+        Conflict: The person is already a member.
     """
     user = await parts[People].add(User(new_id("usr"), email.strip(), "", None, parts[Clock].now()))
     async with begin(parts, organisation, "members.add") as tx:
@@ -57,7 +57,7 @@ async def new_member(parts: Dependencies, organisation: Organisation, email: str
 
 
 async def issue_key(parts: Dependencies, tx: Tx, request: KeyRequest) -> tuple[ApiKey, str]:
-    """Make and keep a key; return it and its secret."""
+    """Create and store a key; return it and its secret."""
     key, secret = await parts[AccessService].issue_key(tx, request)
     after = {"name": key.name, "scopes": sorted(key.scopes), "restricted": key.restricted, "last4": key.last4}
     await tx[AuditLog].add(Change("api_key", key.id, "create", {}, after))
@@ -65,10 +65,10 @@ async def issue_key(parts: Dependencies, tx: Tx, request: KeyRequest) -> tuple[A
 
 
 async def sign_in_link(parts: Dependencies, user: User, organisation: Organisation) -> str:
-    """Make the address of a page that signs the person in, once."""
-    made, secret = await parts[LinkService].make(user, Purpose.SIGN_IN, organisation.id)
+    """Return a one-time sign-in URL of the person."""
+    link, secret = await parts[LinkService].make(user, Purpose.SIGN_IN, organisation.id)
     async with begin(parts, organisation, "sessions.link") as tx:
-        after = {"user": user.id, "expires_at": made.expires_at.isoformat()}
+        after = {"user": user.id, "expires_at": link.expires_at.isoformat()}
         await tx[AuditLog].add(Change("sign_in_link", user.id, "create", {}, after))
     await note(parts, user, "link_made")
     return f"{parts[Settings].base_url.rstrip('/')}{SIGN_IN}{secret}"

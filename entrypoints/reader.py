@@ -1,4 +1,4 @@
-"""`python -m entrypoints.reader`: forks readers of feeds, without secret, store and network, for the process that started it, and ends with it."""
+"""`python -m entrypoints.reader`: forks feed readers without secret, store and network."""
 
 import json
 import sys
@@ -17,21 +17,21 @@ from domain.ingestion.ports import ReadingOrder
 from domain.runs.usecases.reading import SnapshotReading
 
 SPOOLED = 4 << 20
-"""How many bytes of rows a reader holds before they go to files."""
+"""Bytes of rows that a reader buffers before it writes them to files."""
 
 
 class NoNetwork:
-    """connectors.sdk.HttpClient that refuses."""
+    """Implementation of connectors.sdk.HttpClient that rejects all requests."""
 
     def get(self, url: str, **_: Any) -> NoReturn:
-        """Refuse."""
-        raise BadData("A snapshot is read without network.")
+        """Reject the request with BadData."""
+        raise BadData("Snapshots are read without network access.")
 
     post = get
 
 
 def main(parent: str, memory: str, version: str, plugins: str, limits: str) -> None:
-    """Serve the socket on standard input. `memory` bounds each reader, in MiB; `limits` (JSON) what it takes of a file."""
+    """Serve the socket on standard input. `memory` limits each reader, in MiB; `limits` (JSON) limits a file."""
     control = inherit_control_socket(parent)
     connectors = connect(Path(plugins), NoNetwork(), product_version=version, limits=Limits(**json.loads(limits)))
     codec = JsonCodec()

@@ -1,4 +1,4 @@
-"""The environment, read once into a frozen value; every variable is described in docs/configuration.md."""
+"""Settings from the environment, read once; docs/configuration.md describes every variable."""
 
 import errno
 import os
@@ -14,13 +14,13 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 from entrypoints.errors import SettingsError
 
 SHORTEST_SECRET = 32
-"""Characters of the operator's secret."""
+"""Minimum characters of the operator's secret."""
 LARGEST_FILE = 64 << 10
-"""Most bytes of a file that a setting is read from."""
+"""Maximum bytes of a file that contains a setting."""
 
 
 PROVIDERS: Final[Mapping[str, str]] = {"openai": "https://api.openai.com/v1", "anthropic": "https://api.anthropic.com"}
-"""The APIs of models that are spoken, and where each is unless the operator says otherwise."""
+"""Supported model APIs and their default URLs."""
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
 _MAILBOX = re.compile(r"[^@\s<>,;]{1,64}@[^@\s<>,;]{1,253}")
 _PRICE = re.compile(r"([!-~]{1,100})=([0-9]{1,12})/([0-9]{1,12})")
@@ -28,9 +28,9 @@ _PRICE = re.compile(r"([!-~]{1,100})=([0-9]{1,12})/([0-9]{1,12})")
 
 @dataclass(frozen=True, slots=True)
 class Provider:
-    """Where models are asked: the `api` that is spoken at the address `url`, and the `model` unless a question names another.
+    """Model provider: the `api` at `url`, and the default `model`.
 
-    `prices` are micro-dollars for a million tokens read and written, by model; one without a price is not asked.
+    `prices` are micro-dollars per million input and output tokens by model; a model without a price is not used.
     """
 
     api: str
@@ -42,9 +42,9 @@ class Provider:
 
 @dataclass(frozen=True, slots=True)
 class Watching:
-    """Where each kind of process shows its figures: its port at the address `host`, 0 for none of its own.
+    """Metrics ports of the kinds of process at `host`; 0 for none.
 
-    `webhooks` is that of workers that only deliver. `otlp_url` is the collector that is told spans and figures.
+    `webhooks` is for workers that only deliver. `otlp_url` is the collector of spans and metrics.
     """
 
     host: str = "127.0.0.1"
@@ -57,9 +57,9 @@ class Watching:
 
 @dataclass(frozen=True, slots=True)
 class SmtpServer:
-    """Who passes our mail on, and the address `sender` that it comes from.
+    """SMTP server for outgoing mail, with the address `sender`.
 
-    `implicit_tls`: TLS from the first byte. `start_tls`: it must be changed to, but on this machine itself.
+    `implicit_tls`: TLS from the first byte. `start_tls`: required, except for a local server.
     """
 
     host: str
@@ -73,24 +73,24 @@ class SmtpServer:
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What a process is given from outside (variables `JOINERY_…`)."""
+    """Settings of a process (variables `JOINERY_…`)."""
 
     database_url: str
     redis_url: str | None
     objects_url: str
     secret: str
-    """What sealed values, cursors and signed links stand under; kept in the data directory or given by the operator."""
+    """Secret for encrypted values, cursors and signed links; from the data directory or the operator."""
     base_url: str
     docs_url: str
     status_url: str = ""
-    """The address at which the service checks its own API, as clients reach it."""
+    """URL at which the service checks its own API, as clients reach it."""
     owner_url: str = field(default="", repr=False)
-    """The same database with the login that owns its schema: for migrations, operators' commands and the scheduler."""
+    """The database with the login of the schema owner: for migrations, operators' commands and the scheduler."""
     host: str = "127.0.0.1"
     port: int = 8080
     watching: Watching = Watching()
     operators_port: int = 0
-    """The port of the operators' page on this machine's own address; 0 for none."""
+    """Port of the operators' page on the loopback address; 0 for none."""
     plugins_file: str = "plugins.toml"
     allow_private_hosts: frozenset[str] = frozenset()
     trusted_proxies: frozenset[str] = frozenset()
@@ -99,34 +99,34 @@ class Settings:
     worker_lanes: int = 64
     worker_readers: int = 4
     reader_memory: int = 1024
-    """MiB that one reader of a feed may take."""
+    """Memory limit of a feed reader in MiB."""
     degraded_after: int = 3
-    """Failed runs in a row that make a source degraded."""
+    """Consecutive failed runs after which a source is degraded."""
     blocked_after: int = 10
-    """Failed runs in a row that make it blocked."""
+    """Consecutive failed runs after which a source is blocked."""
     work_dir: Path | None = None
-    """Where snapshots are worked on; the system's temporary folder when there is none."""
+    """Working directory for snapshots; by default the system's temporary folder."""
     log_level: str = "info"
     access_log: bool = True
     """Whether the API logs a line for each request."""
     drain_seconds: int = 5
-    """Seconds for which the API keeps serving after a signal to stop, while /readyz fails."""
+    """Seconds for which the API keeps serving after a stop signal, while /readyz fails."""
     resolver: str | None = None
-    """A name server to ask instead of this machine's, `address` or `address:port`."""
+    """Name server instead of the system's, `address` or `address:port`."""
     http2: bool = False
-    """Whether HTTP/2 is spoken in plain text, by upgrade or prior knowledge."""
+    """Whether HTTP/2 is supported in plain text, by upgrade or prior knowledge."""
     models: str | None = None
-    """Who is asked about columns that nothing else understands, and by the judge; nobody is when there is none."""
+    """Model for unrecognised columns and match judgement; None for none."""
     provider: Provider | None = None
-    """Where that is, of `openai` and `anthropic`."""
+    """Provider, if `models` is `openai` or `anthropic`."""
     smtp: SmtpServer | None = None
-    """Who passes mail to people on; without one it stays in the outbox."""
+    """Server for mail to people; without one, mail stays in the outbox."""
     former_secrets: tuple[str, ...] = ()
-    """Secrets before this one, under which something may still stand."""
+    """Secrets before the current one that may still be in use."""
 
     @property
     def secrets(self) -> tuple[str, ...]:
-        """Every secret at hand, the current one first."""
+        """All known secrets, the current one first."""
         return self.secret, *self.former_secrets
 
 
@@ -151,12 +151,12 @@ def read_file_settings(env: Mapping[str, str]) -> dict[str, str]:
             found[target] = _text_of(Path(path))
         except (OSError, ValueError) as error:
             reason = error.strerror if isinstance(error, OSError) else "it is not one line of UTF-8 text"
-            raise SettingsError(f"{name} names {path!r}, which cannot be read: {reason}.") from None
+            raise SettingsError(f"The file {path!r} in {name} is unreadable: {reason}.") from None
     return found
 
 
 def _text_of(path: Path) -> str:
-    """Read a value. Raises OSError, ValueError."""
+    """Read a value. Raises OSError or ValueError."""
     found = path.stat()
     if not stat.S_ISREG(found.st_mode):  # opening a pipe would wait for its writer
         raise OSError(errno.EINVAL, "it is not a regular file")
@@ -170,18 +170,18 @@ def _text_of(path: Path) -> str:
 
 
 def plugins_path(env: Mapping[str, str]) -> Path:
-    """Return the path of the list of plugins that may load. Raises SettingsError when JOINERY_PLUGINS names a missing file.
+    """Return the path of the plugin allowlist. Raises SettingsError if JOINERY_PLUGINS names a missing file.
 
-    Without the default file only built-in connectors load. Ignoring a missing named file would lift its restrictions.
+    Without the default file, only built-in connectors load. Ignoring a missing named file would remove its restrictions.
     """
     named = env.get("JOINERY_PLUGINS", "")
     if named and not Path(named).is_file():
-        raise SettingsError(f"JOINERY_PLUGINS names {named}, which is not a file.")
+        raise SettingsError(f"The file {named} in JOINERY_PLUGINS does not exist.")
     return Path(named or "plugins.toml")
 
 
 def integer(env: Mapping[str, str], name: str, default: int) -> int:
-    """A whole number from 0 on. Raises SettingsError."""
+    """Return a non-negative whole number. Raises SettingsError."""
     text = env.get(name, "")
     if not text:
         return default
@@ -191,11 +191,11 @@ def integer(env: Mapping[str, str], name: str, default: int) -> int:
 
 
 def _integers(env: Mapping[str, str]) -> dict[str, Any]:
-    """Read the settings that are whole numbers: `JOINERY_…` in capitals, or the default of the field. Raises SettingsError."""
-    whole: list[Any] = [one for one in fields(Settings) if one.type is int]
-    found = {one.name: integer(env, f"JOINERY_{one.name.upper()}", one.default) for one in whole}
+    """Read the integer settings: `JOINERY_…` in capitals, or the field's default. Raises SettingsError."""
+    whole: list[Any] = [row for row in fields(Settings) if row.type is int]
+    found = {row.name: integer(env, f"JOINERY_{row.name.upper()}", row.default) for row in whole}
     if not 1 <= found["degraded_after"] <= found["blocked_after"]:
-        raise SettingsError("JOINERY_DEGRADED_AFTER must be at least 1, and JOINERY_BLOCKED_AFTER no less than that.")
+        raise SettingsError("JOINERY_DEGRADED_AFTER must be at least 1, and JOINERY_BLOCKED_AFTER at least as large.")
     return found
 
 
@@ -214,7 +214,7 @@ def _secret(env: Mapping[str, str]) -> str:
     secret = env.get("JOINERY_SECRET", "")
     if len(secret) < SHORTEST_SECRET:
         raise SettingsError(
-            f"JOINERY_SECRET must hold at least {SHORTEST_SECRET} characters; make one with `openssl rand -hex 32`."
+            f"JOINERY_SECRET must have at least {SHORTEST_SECRET} characters. Create one with `openssl rand -hex 32`."
         )
     return secret
 
@@ -224,7 +224,7 @@ def _former_secrets(env: Mapping[str, str], current: str) -> tuple[str, ...]:
     former = tuple(dict.fromkeys(part for part in parts if part and part != current))
     if any(len(part) < SHORTEST_SECRET for part in former):
         raise SettingsError(
-            f"JOINERY_SECRET_FORMER must name secrets of at least {SHORTEST_SECRET} characters, with commas between."
+            f"JOINERY_SECRET_FORMER must be a comma-separated list of secrets of at least {SHORTEST_SECRET} characters."
         )
     return former
 
@@ -239,17 +239,17 @@ def _models(env: Mapping[str, str]) -> str | None:
 
 
 def _provider(env: Mapping[str, str]) -> Provider | None:
-    """Who stands behind JOINERY_MODELS, if it is a provider. Messages never repeat the key."""
+    """Return the provider in JOINERY_MODELS, if it is one. Messages never contain the key."""
     api = _models(env)
     if api is None or api not in PROVIDERS:
         return None
     url = env.get("JOINERY_MODELS_URL", "").strip().rstrip("/") or PROVIDERS[api]
     model, key = env.get("JOINERY_MODEL", "").strip(), env.get("JOINERY_MODELS_KEY", "").strip() or None
-    _refuse_open_lines(url, private_hosts_of(env))
+    _check_models_url(url, private_hosts_of(env))
     if key is None and (api == "anthropic" or url == PROVIDERS[api]):
-        raise SettingsError("JOINERY_MODELS_KEY is not set: the provider lets nobody in without one.")
+        raise SettingsError("JOINERY_MODELS_KEY is not set. The provider requires a key.")
     if key is not None and not (key.isascii() and key.isprintable()):
-        raise SettingsError("JOINERY_MODELS_KEY must be of printable ASCII characters.")
+        raise SettingsError("JOINERY_MODELS_KEY must have printable ASCII characters only.")
     prices = _prices(env)
     if model not in prices:
         raise SettingsError(
@@ -258,17 +258,17 @@ def _provider(env: Mapping[str, str]) -> Provider | None:
     return Provider(api, url, model, prices, key)
 
 
-def _refuse_open_lines(url: str, allowed: frozenset[str]) -> None:
-    """Raises SettingsError for an address where the key and customers' data would go over an open line."""
+def _check_models_url(url: str, allowed: frozenset[str]) -> None:
+    """Raise SettingsError for a URL over which the key and customers' data would be sent unencrypted."""
     try:
         parts = urlsplit(url)
         host, port = (parts.hostname or "").lower(), parts.port
     except ValueError:
-        raise SettingsError("JOINERY_MODELS_URL is no address.") from None
+        raise SettingsError("JOINERY_MODELS_URL is not a valid URL.") from None
     if not host or parts.scheme not in ("http", "https") or parts.username or parts.query or parts.fragment:
-        raise SettingsError("JOINERY_MODELS_URL must be an http or https address without user, query and fragment.")
-    near = host in _LOOPBACK or host in allowed or f"{host}:{port}" in allowed
-    if parts.scheme == "http" and not near:
+        raise SettingsError("JOINERY_MODELS_URL must be an http or https URL without user, query and fragment.")
+    is_local = host in _LOOPBACK or host in allowed or f"{host}:{port}" in allowed
+    if parts.scheme == "http" and not is_local:
         raise SettingsError("JOINERY_MODELS_URL must be https, unless JOINERY_ALLOW_PRIVATE_HOSTS names its host.")
 
 
@@ -277,13 +277,13 @@ def _prices(env: Mapping[str, str]) -> Mapping[str, tuple[int, int]]:
     found = [_PRICE.fullmatch(part) for part in given]
     if not all(found):
         raise SettingsError(
-            "JOINERY_MODEL_PRICES must be `model=read/written`, with commas between: millionths of a dollar for a million tokens."
+            "JOINERY_MODEL_PRICES must be a comma-separated list of `model=input/output`: micro-dollars per million tokens."
         )
     return {one[1]: (int(one[2]), int(one[3])) for one in found if one}
 
 
 def _otlp_url(env: Mapping[str, str]) -> str | None:
-    """Messages never repeat what is given: people put passwords into addresses."""
+    """Return the collector's URL, or None. Messages never contain the value, which may include a password."""
     url = env.get("JOINERY_OTLP_URL", "").strip().rstrip("/")
     if not url:
         return None
@@ -294,26 +294,26 @@ def _otlp_url(env: Mapping[str, str]) -> str | None:
         known = None
     if not known or parts.username or parts.query or parts.fragment:
         raise SettingsError(
-            "JOINERY_OTLP_URL must be the http or https address of a collector without user, query and fragment, such as "
-            "`http://localhost:4318`; what lets you in goes into OTEL_EXPORTER_OTLP_HEADERS."
+            "JOINERY_OTLP_URL must be the http or https URL of a collector without user, query and fragment, such as "
+            "`http://localhost:4318`. Set credentials in OTEL_EXPORTER_OTLP_HEADERS."
         )
     return url
 
 
 def _smtp(env: Mapping[str, str], base_url: str) -> SmtpServer | None:
-    """Messages never repeat what is given: it has a password."""
+    """Return the SMTP server, or None. Messages never contain the value, which includes a password."""
     url = env.get("JOINERY_SMTP_URL", "").strip()
     if not url:
         return None
     try:
         parts = urlsplit(url)
         known = parts.scheme in ("smtp", "smtps") and parts.hostname and (parts.port or 1)
-        asked = dict(parse_qsl(parts.query, strict_parsing=bool(parts.query)))
+        query = dict(parse_qsl(parts.query, strict_parsing=bool(parts.query)))
     except ValueError:
-        known, asked = None, {}
-    near, sender = urlsplit(base_url).hostname or "localhost", asked.pop("from", "")
-    sender = sender or f"joinery@{near}"
-    if not known or not parts.hostname or asked or parts.path.strip("/") or not _MAILBOX.fullmatch(sender):
+        known, query = None, {}
+    domain, sender = urlsplit(base_url).hostname or "localhost", query.pop("from", "")
+    sender = sender or f"joinery@{domain}"
+    if not known or not parts.hostname or query or parts.path.strip("/") or not _MAILBOX.fullmatch(sender):
         raise SettingsError(
             "JOINERY_SMTP_URL must be `smtp://user:password@host:587?from=joinery@shop.example`, or `smtps://…` for TLS from the start."
         )
@@ -344,18 +344,18 @@ def owner_url(env: Mapping[str, str]) -> str:
     """Return the database URL of the schema's owner. Raises SettingsError."""
     url = env.get("JOINERY_MIGRATE_DATABASE_URL") or env.get("JOINERY_DATABASE_URL", "")
     if not url:
-        raise SettingsError("JOINERY_DATABASE_URL is not set: name the PostgreSQL database to migrate.")
+        raise SettingsError("JOINERY_DATABASE_URL is not set. Set it to the URL of the PostgreSQL database.")
     return url
 
 
 def secrets_of(env: Mapping[str, str]) -> tuple[str, ...]:
-    """The secrets that the environment names, the current one first. Raises SettingsError."""
+    """Return the secrets in the environment, the current one first. Raises SettingsError."""
     current = env.get("JOINERY_SECRET", "")
     return (current, *_former_secrets(env, current)) if current else ()
 
 
 def private_hosts_of(env: Mapping[str, str]) -> frozenset[str]:
-    """The hosts that the operator lets through although they are no public ones."""
+    """Return the hosts that the operator allows although they are not public."""
     return _names(env, "JOINERY_ALLOW_PRIVATE_HOSTS")
 
 
@@ -364,7 +364,9 @@ def from_environment(env: Mapping[str, str] | None = None) -> Settings:
     env = read_file_settings(os.environ if env is None else env)
     database_url = env.get("JOINERY_DATABASE_URL", "")
     if not database_url:
-        raise SettingsError("JOINERY_DATABASE_URL is not set: name a PostgreSQL database, or use `joinery up`.")
+        raise SettingsError(
+            "JOINERY_DATABASE_URL is not set. Set it to the URL of a PostgreSQL database, or use `joinery up`."
+        )
     secret = _secret(env)
     host, integers = env.get("JOINERY_HOST", "127.0.0.1"), _integers(env)
     base_url = env.get("JOINERY_BASE_URL", f"http://{host}:{integers['port']}").rstrip("/")

@@ -1,4 +1,4 @@
-"""How a process is told to stop."""
+"""Stop signals of processes."""
 
 import asyncio
 import contextlib
@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 @contextlib.contextmanager
 def stopping_on_signals() -> Iterator[asyncio.Event]:
-    """An event that SIGTERM and SIGINT set, for as long as the context lasts (main thread only)."""
+    """Provide an event that SIGTERM and SIGINT set during the context (main thread only)."""
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):

@@ -1,1 +1,1 @@
-"""The process `joinery api`: the edge, the console, the docs, MCP and OAuth as one application."""
+"""Process `joinery api`: HTTP API, console, documentation, MCP and OAuth as one application."""

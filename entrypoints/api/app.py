@@ -1,4 +1,4 @@
-"""The Quart application, made from explicit parts: no globals, so that any number can stand side by side."""
+"""The Quart application, built from explicit dependencies without globals, so that several can coexist."""
 
 import asyncio
 import contextlib
@@ -52,9 +52,9 @@ from ports.telemetry import Telemetry
 View = Callable[..., Awaitable[Response]]
 METHODS = ["GET", "HEAD", "POST", "PATCH", "PUT", "DELETE", "OPTIONS", "TRACE"]
 
-_NOWHERE = (
-    "There is nothing at this address. The API's paths start with /v1; /docs and /openapi.json have every one of them, "
-    "/errors every error code."
+_NO_SUCH_PAGE = (
+    "This page does not exist. The API's paths start with /v1: see /docs or /openapi.json. "
+    "For error codes, see /errors."
 )
 
 
@@ -65,10 +65,10 @@ def create_app(
     thresholds: Thresholds | None = None,
     versions: Versions = SUPPORTED,
 ) -> Quart:
-    """The application: /v1 by the pipeline, /console, /objects/ by links, the docs, and the health pages."""
+    """Create the application: /v1 through the pipeline, /console, /objects/ by links, documentation, and health endpoints."""
     pipeline = Pipeline(dependencies, Table(areas), versions, thresholds)
     app = Quart("joinery", static_folder=None)
-    app.config["MAX_CONTENT_LENGTH"] = None  # bodies never come this way
+    app.config["MAX_CONTENT_LENGTH"] = None  # Quart never receives bodies
     app.url_map.merge_slashes = False
     app.url_map.strict_slashes = False
     mcp = McpEdge(pipeline, dependencies[Settings].base_url, dependencies[Settings].docs_url)
@@ -81,15 +81,15 @@ def create_app(
     console = Console(dependencies, pipeline, PAGES)
     _mount_oauth(app, dependencies, console, mcp.scopes)
     _mount_console(app, console)
-    behind = MatchingBehind(dependencies[MatchBacklog], pipeline.metrics)
-    _mount_health(app, dependencies, pipeline, behind)
+    backlog = MatchingBehind(dependencies[MatchBacklog], pipeline.metrics)
+    _mount_health(app, dependencies, pipeline, backlog)
     _mount_access_log(app, pipeline.access_log)
-    _mount_lifecycle(app, dependencies, pipeline, behind)
+    _mount_lifecycle(app, dependencies, pipeline, backlog)
     return app
 
 
 def _object_edge(dependencies: Dependencies, pipeline: Pipeline) -> ObjectEdge | None:
-    """What serves objects by links; None when the store does so itself."""
+    """Return the server of objects by links; None if the object store serves them itself."""
     objects = dependencies[Objects]
     if not isinstance(objects, FileObjects):
         return None
@@ -98,16 +98,16 @@ def _object_edge(dependencies: Dependencies, pipeline: Pipeline) -> ObjectEdge |
 
 
 def to_quart(response: Response) -> QuartResponse:
-    """The response in Quart's terms, with exactly its own headers."""
-    made = QuartResponse(response.body if response.stream is None else response.stream, status=response.status)
+    """Convert a response to Quart's type with exactly its own headers."""
+    result = QuartResponse(response.body if response.stream is None else response.stream, status=response.status)
     if response.stream is not None:
-        made.timeout = None
-    made.headers = Headers([(name.decode(), value.decode("latin-1")) for name, value in response.headers])
-    return made
+        result.timeout = None
+    result.headers = Headers([(name.decode(), value.decode("latin-1")) for name, value in response.headers])
+    return result
 
 
 def _mount(app: Quart, rules: Iterable[str], view: View, methods: Sequence[str], *, options: bool = False) -> None:
-    """Have a view answer addresses; HEAD gets its headers alone. `options`: OPTIONS is answered by the framework."""
+    """Route paths to a view; HEAD returns only its headers. With `options`, the framework responds to OPTIONS."""
 
     async def answer(**parts: str) -> QuartResponse:
         response = await view(**parts)
@@ -129,17 +129,17 @@ def _mount_api(app: Quart, pipeline: Pipeline) -> None:
         return await pipeline.answer(_request())
 
     async def refuse(error: Exception) -> QuartResponse:
-        """Refuse unknown paths and methods, under /v1 only after authentication, and whatever else went wrong."""
-        known, request_id = error, new_id("req")
+        """Respond to unknown paths and methods, under /v1 only after authentication, and to unexpected errors."""
+        api_error, request_id = error, new_id("req")
         if isinstance(error, HTTPException) and is_api(request.path):
             return to_quart(await answer())
         if isinstance(error, WerkzeugNotFound):
-            known = NotFound(_NOWHERE)
+            api_error = NotFound(_NO_SUCH_PAGE)
         elif isinstance(error, WerkzeugMethodNotAllowed):
-            known = MethodNotAllowed(extra={"allow": ", ".join(sorted(error.valid_methods or ("GET", "HEAD")))})
-        made = pipeline.problems.answer(pipeline.problems.known(known, request_id), request_id)
-        made.headers.append((b"request-id", request_id.encode()))
-        return to_quart(made)
+            api_error = MethodNotAllowed(extra={"allow": ", ".join(sorted(error.valid_methods or ("GET", "HEAD")))})
+        result = pipeline.problems.answer(pipeline.problems.known(api_error, request_id), request_id)
+        result.headers.append((b"request-id", request_id.encode()))
+        return to_quart(result)
 
     _mount(app, ("/v1", "/v1/", "/v1/<path:rest>"), answer, METHODS)
     app.register_error_handler(HTTPException, refuse)
@@ -147,20 +147,20 @@ def _mount_api(app: Quart, pipeline: Pipeline) -> None:
 
 
 def _mount_pages(app: Quart, pages: Pages) -> None:
-    making = OneThread("pages", most=200)
+    executor = OneThread("pages", most=200)
 
-    async def shown(**_: str) -> Response:
+    async def page(**_: str) -> Response:
         path, headers = request.path, request.headers
-        asked = (path, headers.get("If-None-Match", ""), headers.get("Accept-Encoding"))
-        found = pages.find(*asked) if pages.is_ready(path) else await making.run(pages.find, *asked)
-        if found is not None:
-            return found
+        arguments = (path, headers.get("If-None-Match", ""), headers.get("Accept-Encoding"))
+        response = pages.find(*arguments) if pages.is_ready(path) else await executor.run(pages.find, *arguments)
+        if response is not None:
+            return response
         if "text/html" not in headers.get("Accept", ""):
-            raise NotFound(_NOWHERE)  # a program gets the problem, a person a page
-        return await making.run(pages.lost, path, headers.get("Accept-Encoding"))
+            raise NotFound(_NO_SUCH_PAGE)  # programs get a problem, browsers a page
+        return await executor.run(pages.lost, path, headers.get("Accept-Encoding"))
 
     rules = ("/", "/openapi.json", "/docs", "/docs/<path:rest>", "/errors", "/errors/<code>")
-    _mount(app, rules, shown, ["GET"], options=True)
+    _mount(app, rules, page, ["GET"], options=True)
 
 
 def _mount_console(app: Quart, console: Console) -> None:
@@ -180,7 +180,7 @@ def _mount_oauth(app: Quart, dependencies: Dependencies, console: Console, scope
         mcp_edge.PATH.strip("/"): resource_metadata(base_url, mcp_edge.PATH, scopes, "/docs/mcp"),
     }
 
-    async def asked() -> Response:
+    async def oauth_endpoint() -> Response:
         return await endpoints.answer(_request())
 
     async def metadata() -> Response:
@@ -188,37 +188,37 @@ def _mount_oauth(app: Quart, dependencies: Dependencies, console: Console, scope
 
     async def resource(edge: str = "") -> Response:
         if edge not in documents:
-            raise NotFound(_NOWHERE)
-        found = request.headers.get("If-None-Match", "")
-        return endpoints.preflight() if request.method == "OPTIONS" else documents[edge].answer(found)
+            raise NotFound(_NO_SUCH_PAGE)
+        if_none_match = request.headers.get("If-None-Match", "")
+        return endpoints.preflight() if request.method == "OPTIONS" else documents[edge].answer(if_none_match)
 
     for path in endpoints.by_path:
-        # a page stands at the address where devices ask
-        _mount(app, (path,), asked, ["POST", "OPTIONS"] if path in console.rules else METHODS)
+        # the device endpoint's path also has a page
+        _mount(app, (path,), oauth_endpoint, ["POST", "OPTIONS"] if path in console.rules else METHODS)
     _mount(app, ("/.well-known/oauth-authorization-server",), metadata, ["GET", "OPTIONS"])
     _mount(app, (METADATA_PATH, f"{METADATA_PATH}/<edge>"), resource, ["GET", "OPTIONS"])
 
 
-def _mount_health(app: Quart, dependencies: Dependencies, pipeline: Pipeline, behind: MatchingBehind) -> None:
+def _mount_health(app: Quart, dependencies: Dependencies, pipeline: Pipeline, backlog: MatchingBehind) -> None:
     ready = health.Ready(dependencies[Readiness])
     platform = dependencies[PlatformService]
 
     async def metrics() -> Response:
         client = from_scope(request.scope, no_body)
         if dependencies[Settings].watching.api or not Proxies.is_local(client.client, client.headers):
-            raise NotFound(_NOWHERE)
-        await behind.refresh()
+            raise NotFound(_NO_SUCH_PAGE)
+        await backlog.refresh()
         return health.metrics(pipeline.metrics.text())
 
-    shown = StatusPage(platform, ready.look, dependencies[Clock])
+    page = StatusPage(platform, ready.look, dependencies[Clock])
     _mount(app, ("/healthz",), health.alive, ["GET"], options=True)
     _mount(app, ("/readyz",), ready.__call__, ["GET"], options=True)
     _mount(app, ("/metrics",), metrics, ["GET"], options=True)
-    _mount(app, ("/status",), shown.__call__, ["GET"], options=True)
+    _mount(app, ("/status",), page.__call__, ["GET"], options=True)
 
 
 def _mount_access_log(app: Quart, access_log: AccessLog) -> None:
-    """Log what the pipeline does not: pages, forms and endpoints of OAuth. Probes and scrapes are left out."""
+    """Log requests outside the pipeline: pages, forms and OAuth endpoints, but no probes and scrapes."""
 
     @app.before_request
     async def begin() -> None:
@@ -233,32 +233,32 @@ def _mount_access_log(app: Quart, access_log: AccessLog) -> None:
         return response
 
 
-def _mount_lifecycle(app: Quart, dependencies: Dependencies, pipeline: Pipeline, behind: MatchingBehind) -> None:
-    exposing, port = contextlib.AsyncExitStack(), dependencies[Settings].watching.api
+def _mount_lifecycle(app: Quart, dependencies: Dependencies, pipeline: Pipeline, backlog: MatchingBehind) -> None:
+    exit_stack, port = contextlib.AsyncExitStack(), dependencies[Settings].watching.api
     tailer = dependencies[LogTailer]
-    tailing: list[asyncio.Task[None]] = []
+    tasks: list[asyncio.Task[None]] = []
 
     heartbeat = Heartbeat(dependencies[Instances], ["api"], pipeline.metrics.answered)
 
     async def start() -> None:
-        tailing.append(asyncio.create_task(heartbeat.run(), name="heartbeat"))
-        tailing.append(asyncio.create_task(tailer.run(), name="log tailer"))
+        tasks.append(asyncio.create_task(heartbeat.run(), name="heartbeat"))
+        tasks.append(asyncio.create_task(tailer.run(), name="log tailer"))
         await pipeline.logs.start()
         await pipeline.pressure.start()
-        await exposing.enter_async_context(exposed(pipeline.metrics, dependencies, port))
+        await exit_stack.enter_async_context(exposed(pipeline.metrics, dependencies, port))
         if port or dependencies.find(Telemetry) is not None:
-            tailing.append(asyncio.create_task(behind.run(), name="match backlog"))
+            tasks.append(asyncio.create_task(backlog.run(), name="match backlog"))
 
     async def stop() -> None:
         tailer.close()
-        for task in tailing:
+        for task in tasks:
             task.cancel()
-        await asyncio.gather(*tailing, return_exceptions=True)
+        await asyncio.gather(*tasks, return_exceptions=True)
         await heartbeat.leave()
         await pipeline.pressure.stop()
         await pipeline.logs.stop()
         pipeline.access_log.flush()
-        await exposing.aclose()
+        await exit_stack.aclose()
 
     app.before_serving(start)
     app.after_serving(stop)

@@ -18,17 +18,17 @@ from entrypoints.stopping import stopping_on_signals
 
 LOG = logging.getLogger("joinery.http")
 OTHER_FILES = 256
-"""Open files that are no connections of clients: the database's, uploads, plugins."""
+"""Open files other than client connections: database, uploads, plugins."""
 
 
 def most_connections() -> int:
-    """How many connections leave the process files enough for everything else."""
+    """Return the maximum number of client connections that leaves enough open files for everything else."""
     files = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
     return sys.maxsize if files == resource.RLIM_INFINITY else max(files - OTHER_FILES, files // 2)
 
 
 async def serve(dependencies: Dependencies, settings: Settings) -> None:
-    """Serve until SIGTERM or SIGINT; requests in hand are answered first, those that only wait at once."""
+    """Serve until SIGTERM or SIGINT; requests in progress are completed, waiting ones end immediately."""
     stopping = asyncio.Event()
 
     async def accepting() -> bool:
@@ -38,7 +38,7 @@ async def serve(dependencies: Dependencies, settings: Settings) -> None:
     app = create_app(dependencies)
     config = hypercorn_config(settings.host, settings.port)
     gc.collect()
-    gc.freeze()  # what lives as long as the process need not be looked at again and again
+    gc.freeze()  # objects of the process's lifetime, so the collector can skip them
     gc.set_threshold(20_000, 20, 50)
     with stopping_on_signals() as stop, contextlib.suppress(asyncio.CancelledError):
 
@@ -46,7 +46,9 @@ async def serve(dependencies: Dependencies, settings: Settings) -> None:
             await stop.wait()
             stopping.set()
             LOG.info("draining", extra={"seconds": settings.drain_seconds})
-            await asyncio.sleep(settings.drain_seconds)  # balancers see /readyz fail before connections are refused
+            await asyncio.sleep(
+                settings.drain_seconds
+            )  # load balancers see /readyz fail before connections are refused
             dependencies[LogTailer].close()
 
         async with operators_page(dependencies, settings.operators_port):

@@ -1,1 +1,1 @@
-"""The areas of the service: each one's operations, jobs and ticks, and the registry of them all."""
+"""Areas of the service with their operations, jobs and ticks, and their registry."""

@@ -12,28 +12,28 @@ Detached: TypeAlias = DetachedContext[ToolManifest]
 
 
 async def list_tools(call: Detached) -> Reply:
-    """Every tool, and whether the caller may use it."""
+    """Return every tool, and whether the caller may use it."""
     manifest, scopes = call.service, call.principal.scopes
     return Reply(wire.render_all((tool, manifest.permits(scopes, tool)) for tool in manifest))
 
 
-def _across(_: Mapping[str, Any], operations: Sequence[Operation]) -> ToolManifest:
+def _manifest_of_all(_: Mapping[str, Any], operations: Sequence[Operation]) -> ToolManifest:
     return manifest_of(operations)
 
 
 AREA = Area(
     "agents",
     "Agents",
-    "What AI agents may do with the service.",
+    "Operations that AI agents can call.",
     service=lambda: ToolManifest(()),
-    across=_across,
+    across=_manifest_of_all,
     operations=(
         DetachedRead(
             id="agents.list_tools",
             path="/v1/agent/tools",
             summary="List tools for agents",
-            description="Every operation that AI agents may call, as a tool: what it takes and answers, what it may do, and whether your "
-            "credential may call it. The same tools are offered over MCP at `/mcp`, by the same names.",
+            description="Returns every operation that AI agents can call as a tool: input, output, effects, and whether your "
+            "credential permits it. The MCP endpoint `/mcp` offers the same tools under the same names.",
             handler=list_tools,
             scope="agents:read",
             reply=wire.AGENT_TOOLS,

@@ -15,12 +15,12 @@ from entrypoints.operations.operation import Area, Operation, ReadContext, Reply
 from ports.maintenance import Maintenance
 from ports.unit_of_work import Tx
 
-BY_NOBODY = "The service did it by itself, or its operator did; make the opposite change yourself."
+BY_NOBODY = "The service or its operator made this change. Make the opposite change yourself."
 
 
 @dataclass(frozen=True, slots=True)
 class AuditServices:
-    """The area's use cases; and the operations by id and services of all areas, by which changes are taken back."""
+    """The audit use cases, and the operations by ID and services of all areas, which undo changes."""
 
     audit: AuditService
     operations: Mapping[str, Operation]
@@ -29,26 +29,26 @@ class AuditServices:
 
 @dataclass(frozen=True, slots=True)
 class CallersReversals:
-    """domain.audit.usecases.Reversals, as one caller may carry them out."""
+    """Implementation of domain.audit.usecases.Reversals for one caller."""
 
     known: AuditServices
     caller: Principal
 
     def refusal(self, action: str) -> str | None:
-        """Return why what such an operation did is never undone."""
+        """Return why changes by the operation can never be undone, or None."""
         row = self.known.operations.get(action)
         undoing = row.undo if row is not None else None
         return None if isinstance(undoing, Undoing) else undoing or BY_NOBODY
 
     def permit(self, action: str) -> None:
-        """Require what the operation itself takes. Raises PermissionDenied, FeatureUnavailable."""
+        """Check the permission for the operation itself. Raises PermissionDenied or FeatureUnavailable."""
         if self.refusal(action) is None:
             permit(self.known.operations[action], self.caller)
 
     async def take_back(self, tx: Tx, act: Act) -> None:
-        """Have the act's area take it back."""
+        """Undo the act through its area."""
         row = self.known.operations[act.first.context.operation]
-        assert isinstance(row.undo, Undoing), "it was not refused"
+        assert isinstance(row.undo, Undoing), "the act is reversible"
         await row.undo.back(self.known.services[row.area], tx, act)
 
 
@@ -57,34 +57,34 @@ Writing: TypeAlias = WriteContext[AuditServices]
 
 
 async def list_all(call: Reading) -> Reply:
-    """The entries that pass the filters."""
-    given = dict(call.query)
-    undoable = given.pop("undoable", None)
+    """Return a page of entries that match the filters."""
+    filters = dict(call.query)
+    undoable = filters.pop("undoable", None)
     reversals = CallersReversals(call.service, call.principal)
-    filter = AuditFilter(**given)
+    filter = AuditFilter(**filters)
     page = await call.service.audit.list_entries(call.tx, filter, undoable, call.page_request, reversals)
     return call.list(wire.AUDIT_EVENT, page)
 
 
 async def undo(call: Writing) -> Reply:
-    """Take back what an entry tells of."""
+    """Undo the change of an audit entry."""
     reversals = CallersReversals(call.service, call.principal)
     return call.one(wire.AUDIT_EVENT, await call.service.audit.undo(call.tx, call.ids["id"], reversals))
 
 
-async def _never_asked(service: Any, tx: Tx, act: Act) -> None:
-    """What an undoing took back is taken back by the operation that did it first."""
+async def _undo_of_undo(service: Any, tx: Tx, act: Act) -> None:
+    """Never called: an undo is undone through the operation that was undone."""
     raise AssertionError(act.id)
 
 
 _FILTERS: Final[Mapping[str, Schema]] = {
-    "actor": text("key_01J8ZQ5T3V7XK2M9RB4CDW", longest=100, description="Only what this user, key or app did."),
-    "action": text("sources.update", longest=100, description="Only what this operation did."),
-    "target": text("src_01J8ZQ5T3V7XK2M9RB4CDW", longest=100, description="Only changes of the thing with this id."),
-    "object": text("source", longest=100, description="Only changes of things of this kind."),
-    "since": timestamp("Only what was done at or after this moment."),
-    "until": timestamp("Only what was done before this moment."),
-    "undoable": boolean(description="Only what can be undone now (true), or cannot (false)."),
+    "actor": text("key_01J8ZQ5T3V7XK2M9RB4CDW", longest=100, description="Only changes by this user, key or app."),
+    "action": text("sources.update", longest=100, description="Only changes by this operation."),
+    "target": text("src_01J8ZQ5T3V7XK2M9RB4CDW", longest=100, description="Only changes of the resource with this ID."),
+    "object": text("source", longest=100, description="Only changes of resources of this type."),
+    "since": timestamp("Only changes at or after this time."),
+    "until": timestamp("Only changes before this time."),
+    "undoable": boolean(description="Only changes that can (true) or cannot (false) be undone now."),
 }
 
 EVENTS = Collection("audit", wire.AUDIT_EVENT, "audit", "/v1/audit-events")
@@ -101,15 +101,15 @@ def _ticks(maintenance: Maintenance) -> Sequence[Tick]:
 AREA = Area(
     "audit",
     "Audit",
-    "Every change by anyone, and how to undo it.",
+    "Records of every change, and undo.",
     service=AuditService,
     across=_across,
     operations=(
         EVENTS.list(
             "List audit events",
-            "Every change by anyone in this mode, newest first: who did it by which operation, of what, and the fields that "
-            "changed, before and after. Entries are chained by hashes, so that none can be changed or taken out unseen, and kept for "
-            "two years. `undo` tells whether it can be undone now, or why not.",
+            "Returns every change by anyone in this mode, newest first: who made it by which operation, the resource, and the changed "
+            "fields before and after. Entries form a hash chain, which makes changes and removals detectable, and are kept for two "
+            "years. `undo` states whether the change can be undone now, or why not.",
             handler=list_all,
             query=_FILTERS,
             dataset="audit_events",
@@ -117,13 +117,13 @@ AREA = Area(
         EVENTS.write(
             "undo",
             "Undo an audit event",
-            "Brings everything that the operation changed to what it was before, by the operation's own rules; "
-            "`Service-Dry-Run: explain` shows it first. It also takes the permission for the operation itself (403). One that is undone "
-            "already: 409; to have it done again, undo the entry that undid it. What cannot be undone, or what a later change stands on, "
-            "which is named: 422.",
+            "Restores everything that the operation changed to its previous state, by the operation's own rules; "
+            "`Service-Dry-Run: explain` returns a preview. The permission for the operation itself is also required (403). A change "
+            "that is already undone: 409; to redo it, undo the entry of the undo. A change that cannot be undone, or on which a later "
+            "change depends, which is named: 422.",
             handler=undo,
             errors=("conflict", "undo_unavailable", "feature_unavailable", "quota_exceeded"),
-            undo=Undoing("What it undid is done again.", _never_asked),
+            undo=Undoing("The undone change is made again.", _undo_of_undo),
         ),
     ),
     ticks=_ticks,

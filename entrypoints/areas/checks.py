@@ -14,7 +14,7 @@ Writing: TypeAlias = WriteContext[CheckService]
 
 
 async def create(call: Writing) -> Reply:
-    """Ask for one variant's stock, and wait a little for the answers."""
+    """Start a stock check of one variant, and wait briefly for the results."""
     service, tenant = call.service, call.principal.tenant
     check: StockCheck = await service.begin(call.tx, call.ids["id"])
     reply = call.one(wire.STOCK_CHECK, check)
@@ -31,22 +31,22 @@ CHECKS = Collection("checks", wire.STOCK_CHECK, "sources")
 AREA = Area(
     "checks",
     "Stock checks",
-    "Asking sources for one variant's stock now.",
+    "Current stock of a variant, queried from its sources.",
     service=CheckService,
     operations=(
         CHECKS.write(
             "create",
             "Check a variant's stock now",
-            "Asks the sources of the variant's offers whose connector can, for this one item's stock, each by a run "
-            "(`stock_check`) behind those of the source. Quantity, incoming and availability of the offers become what is "
-            "answered; prices and everything else stay. Up to four seconds are waited for the answers; then `status` is `queued`, "
-            "with the offers as they were known, and what comes later is heard as `offer.changed`. `failed`: no source had an "
-            "answer; each result says why. A repetition under the same key answers the same check.",
+            "Queries the variant's sources for its current stock, if their connectors support it, each by a run (`stock_check`) after "
+            "the source's other runs. The results update quantity, incoming stock and availability of the offers, but no prices or "
+            "other fields. The response waits up to four seconds; after that, `status` is `queued`, with the offers as known, and later "
+            "results arrive as `offer.changed` events. `failed`: no source returned a result; each entry states why. A repeated "
+            "request with the same key returns the same check.",
             path="/v1/variants/{id}/checks",
             handler=create,
             rate="expensive",
             agent=Tool(approval=True, outside=True),
-            undo="What a source answered of its stock stays until it says otherwise.",
+            undo="The stock that a source returned stays until its next run.",
         ),
     ),
     jobs={CHECK: CheckExecution},

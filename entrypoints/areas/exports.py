@@ -28,11 +28,11 @@ from ports.unit_of_work import UnitOfWork
 Reading: TypeAlias = ReadContext[ExportService]
 Writing: TypeAlias = WriteContext[ExportService]
 LATE = timedelta(minutes=5)
-"""How long an export may wait for a worker before the component counts as degraded."""
+"""Maximum time that an export may wait for a worker before the component counts as degraded."""
 
 
 async def list_all(call: Reading) -> Reply:
-    """The tenant's exports."""
+    """Return the tenant's exports."""
     return call.list(wire.EXPORT, await call.service.list_exports(call.tx, call.page_request, call.principal.scopes))
 
 
@@ -43,12 +43,12 @@ async def create(call: Writing) -> Reply:
 
 
 async def read(call: Reading) -> Reply:
-    """One export."""
+    """Return one export."""
     return call.one(wire.EXPORT, await call.service.get(call.tx, call.ids["id"], call.principal.scopes))
 
 
 def _areas() -> Sequence[Area]:
-    from entrypoints.areas.registry import AREAS  # noqa: PLC0415  the registry imports this module, too
+    from entrypoints.areas.registry import AREAS  # noqa: PLC0415  avoids a circular import
 
     return AREAS
 
@@ -78,7 +78,7 @@ def _execution(
 
 
 async def keeps_up(upkeep: ExportUpkeep) -> ComponentState:
-    """Whether exports are taken up soon after they were asked for."""
+    """Return DEGRADED if an export has waited longer than LATE, else OPERATIONAL."""
     since = await upkeep.waiting_since()
     late = since is not None and now() - since > LATE
     return ComponentState.DEGRADED if late else ComponentState.OPERATIONAL
@@ -93,32 +93,32 @@ EXPORTS = Collection("exports", wire.EXPORT, "exports")
 AREA = Area(
     "exports",
     "Exports",
-    "Everything there is at one moment, as files to download.",
+    "Snapshots of your data as downloadable files.",
     service=_service,
     operations=(
         EXPORTS.list(
             "List exports",
-            "The exports that were asked for in this mode, newest first.",
+            "Returns the exports in this mode, newest first.",
             handler=list_all,
-            apart="Its links end within the hour.",
+            apart="Links of exports expire within an hour.",
         ),
         EXPORTS.create(
             "Start an export",
-            "Queues an export: gzip JSON Lines of one moment, to download. `products` has a line for each product, as "
-            "GET /v1/products answers it; it needs `products:read`, and its rows count against the plan's `export_rows`. `organisation` has a file "
-            "for each list of the API and needs the read scope of each; it takes no filters and is in every plan. Read it until `status` is "
-            "`succeeded` or `failed`, or wait for `export.completed`. While 3 exports wait or run: 409.",
+            "Queues an export of the data at one point in time as gzip JSON Lines files. `products` has one line per product, as in "
+            "GET /v1/products; it requires `products:read`, and its rows count against the plan's `export_rows`. `organisation` has one "
+            "file per list of the API and requires the read scope of each; it accepts no filters and is in every plan. Read the export "
+            "until `status` is `succeeded` or `failed`, or wait for `export.completed`. While 3 exports wait or run: 409.",
             handler=create,
             rate="export",
             body=wire.NEW_EXPORT,
             body_feature="bulk_exports",
             status=202,
             errors=("insufficient_scope", "unprocessable", "conflict", "quota_exceeded"),
-            undo="What was let out is out; its files go by themselves.",
+            undo="Exported data cannot be recalled; the files are deleted automatically.",
         ),
         EXPORTS.read(
             "Read an export",
-            "How far it is, and once it succeeded links to its files; they work for an hour, and reading it again gives new ones.",
+            "Returns the progress and, after success, links to the files. Links are valid for an hour; read the export again for new ones.",
             handler=read,
         ),
     ),

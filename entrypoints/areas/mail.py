@@ -19,14 +19,14 @@ MESSAGES = Collection("mail", wire.INBOUND_MESSAGE, "sources")
 AREA = Area(
     "mail",
     "Inbound mail",
-    "Messages that reached a source's address.",
+    "Messages received at a source's inbound address.",
     service=MailService,
     operations=(
         MESSAGES.list(
             "List a source's inbound messages",
-            "Every message that reached the source's inbound address, newest first, whether it was taken or "
-            "refused, with the run of each data file. A message that keeps being sent again and refused for the same reason "
-            "is listed once. They are kept for 90 days.",
+            "Returns every message received at the source's inbound address, newest first, whether accepted or refused, with the run "
+            "of each data file. A message that is resent and refused repeatedly for the same reason is listed once. Messages are kept "
+            "for 90 days.",
             MailService.list_messages,
             id="mail.list_messages",
             path="/v1/sources/{id}/inbound-messages",

@@ -14,34 +14,36 @@ MAPPINGS = Collection("mappings", wire.MAPPING, "sources")
 AREA = Area(
     "mappings",
     "Mappings",
-    "What the columns of a source's files mean: proposed by runs, confirmed by people.",
+    "Column mappings of a source's files: proposed by runs, confirmed by people.",
     service=lambda: MappingService(Replayer()),
     operations=(
         MAPPINGS.list(
             "List a source's mappings",
-            "What the columns mean of each header set that the source's files have had, newest first.",
+            "Returns the column mapping of each header set of the source's files, newest first.",
             MappingService.list_mappings,
             path="/v1/sources/{id}/mappings",
             dataset="mappings",
         ),
         MAPPINGS.read(
             "Read a mapping",
-            "What each column of one header set means and what that rests on, with a few rows of the file.",
+            "Returns the field of each column of a header set with the evidence for it, and sample rows of the file.",
         ),
         MAPPINGS.write(
             "confirm",
             "Confirm a mapping",
-            "Confirms what the columns mean, with changes, and reads the newest snapshot of the source by it: a "
-            "run that stopped as needs_mapping goes on from there. What is confirmed serves the source's next files of these "
-            "headers, and the other sources of your organisation in this mode. Confirming again without changes starts nothing. "
-            "Columns, fields or settings that there are not: 400, with the closest names. A field that two columns cannot both "
-            "have, or no column that names the items: 422. While a run is open, or the source is not active: 409.",
+            "Confirms the column mapping, with changes, and re-imports the source's newest snapshot with it: a run that stopped as "
+            "needs_mapping continues. The confirmed mapping applies to further files of the source with these headers, and to your "
+            "organisation's other sources in this mode. Confirming again without changes does nothing. Unknown columns, fields or "
+            "settings: 400, with the closest names. A field assigned to two columns that must be unique, or no column with an item key: "
+            "422. While a run is open, or if the source is not active: 409.",
             MappingService.confirm,
             body=wire.CONFIRM,
             rate="expensive",
             errors=("conflict", "unprocessable"),
             agent=Tool(approval=True),
-            undo=Undoing("The mapping is as before, and the snapshot is read by it again.", MappingService.take_back),
+            undo=Undoing(
+                "The previous mapping is restored, and the snapshot is re-imported with it.", MappingService.take_back
+            ),
         ),
     ),
     jobs={ASK: partial(MappingAsking, settings=Replayer().settings)},

@@ -26,7 +26,7 @@ from ports.unit_of_work import Tx
 
 @dataclass(frozen=True, slots=True)
 class MatchingServices:
-    """The area's use cases."""
+    """Use cases of the area."""
 
     judge_settings: JudgeSettingsService
     merging: Merging
@@ -64,35 +64,35 @@ async def read_judge_settings(call: Reading) -> Reply:
 
 
 async def dismiss_pair(call: Writing) -> Reply:
-    """Put down that the two are different items."""
-    by = decided_by(call.tx.context)
-    return call.one(wire.MATCH_PAIR, await call.service.merging.dismiss(call.tx, call.ids["id"], by))
+    """Record that the two variants are different items."""
+    decision_maker = decided_by(call.tx.context)
+    return call.one(wire.MATCH_PAIR, await call.service.merging.dismiss(call.tx, call.ids["id"], decision_maker))
 
 
 async def merge_pair(call: Writing) -> Reply:
-    """Have the two be one."""
-    by = decided_by(call.tx.context)
-    return call.one(wire.MATCH_PAIR, await call.service.merging.merge(call.tx, call.ids["id"], by))
+    """Merge the two variants."""
+    decision_maker = decided_by(call.tx.context)
+    return call.one(wire.MATCH_PAIR, await call.service.merging.merge(call.tx, call.ids["id"], decision_maker))
 
 
-async def _decisions(_: MatchingServices, tx: Tx, act: Act) -> None:
+async def _undo_decisions(_: MatchingServices, tx: Tx, act: Act) -> None:
     await take_back_decisions(tx, act)
 
 
-async def _settings(services: MatchingServices, tx: Tx, act: Act) -> None:
+async def _undo_settings(services: MatchingServices, tx: Tx, act: Act) -> None:
     await services.judge_settings.undo(tx, act)
 
 
 _PAIR_FILTERS: Final[dict[str, Schema]] = {
     "status": enum(*PairStatus),
-    "variant": id_of("var", "Pairs that have this variant on either side."),
-    "product": id_of("prod", "Pairs of a variant of this product."),
+    "variant": id_of("var", "Pairs with this variant on either side."),
+    "product": id_of("prod", "Pairs with a variant of this product."),
 }
 _MERGE_FILTERS: Final[dict[str, Schema]] = {
     "status": enum(*MergeStatus),
     "kind": enum(*MergeKind),
-    "survivor": text("var_01J8ZQ5T3V7XK2M9RB4CDW", longest=40, description="The id of a variant or product."),
-    "merged": text("var_01J8ZQ5T3V7XK2M9RB4CDX", longest=40, description="The id of a variant or product."),
+    "survivor": text("var_01J8ZQ5T3V7XK2M9RB4CDW", longest=40, description="The ID of a variant or product."),
+    "merged": text("var_01J8ZQ5T3V7XK2M9RB4CDX", longest=40, description="The ID of a variant or product."),
     "pair": id_of("mpr"),
 }
 
@@ -111,84 +111,84 @@ def _services(models: Models | None, merging: Merging) -> MatchingServices:
 AREA = Area(
     "matching",
     "Matching",
-    "Which items of different vendors are the same, and what a model may decide about that.",
+    "Matches between items of different vendors, and settings of the model that judges them.",
     service=_services,
     operations=(
         PAIRS.list(
             "List match pairs",
-            "Pairs of variants of different sources that may be the same item, newest first. Those of 0.995 or more "
-            "without conflict are merged by themselves; from 0.5 on they are offered here.",
+            "Returns pairs of variants of different sources that may be the same item, newest first. Pairs with a score of 0.995 or "
+            "more and no conflict are merged automatically; those from 0.5 are listed here.",
             handler=list_pairs,
             query=_PAIR_FILTERS,
             dataset="match_pairs",
         ),
         PAIRS.read(
             "Read a match pair",
-            "What speaks for and against the two being the same item, with the values of both.",
+            "Returns the evidence for and against a match, with the values of both variants.",
             handler=read_pair,
         ),
         PAIRS.write(
             "dismiss",
             "Dismiss a match pair",
-            "Records that the two are different items. It is not offered again, whatever the sources say later, until "
-            "it is reopened. A pair that is not open: 409.",
+            "Records that the two are different items. The pair is not proposed again, whatever the sources state later, until it is "
+            "reopened. If the pair is not open: 409.",
             handler=dismiss_pair,
             errors=("conflict",),
             agent=Tool(approval=True),
-            undo=Undoing("The pair is open again, as it was before.", _decisions),
+            undo=Undoing("The pair is open again.", _undo_decisions),
         ),
         PAIRS.write(
             "merge",
             "Merge a match pair",
-            "The two variants are shown as one from now on: the survivor, with the offers of both. The other's id answers "
-            "with it. Their products become one if their variants say so: one has nothing else left, or at least half of the "
-            "larger one's variants, and all of the other's, are the same. Nothing is lost: undoing the merge gives back what "
-            "was there. A pair that is not open, items that are merged with others of one source, or more than 256 products "
-            "or 10,000 variants that would be tied together: 409.",
+            "Shows the two variants as one, the survivor, with the offers of both. The ID of the other variant returns the survivor. "
+            "Their products become one if all variants of one match variants of the other, and they are the only ones or at least half "
+            "of the larger product's variants. Undoing the merge restores the previous state. If the pair is not open, the items are "
+            "already merged with others of one source, or more than 256 products or 10,000 variants would be connected: 409.",
             handler=merge_pair,
             errors=("conflict",),
             agent=Tool(approval=True),
             undo=Undoing(
-                "The merge is undone, with what followed from it alone, and the pair is open as before.", _decisions
+                "The merge and the merges that depend on it alone are undone, and the pair is open again.",
+                _undo_decisions,
             ),
         ),
         PAIRS.write(
             "reopen",
             "Reopen a match pair",
-            "Takes a dismissal back. The pair then waits for a person's word. One that is not dismissed: 409.",
+            "Revokes the dismissal. The pair then waits for a person's decision. If the pair is not dismissed: 409.",
             Merging.reopen,
             errors=("conflict",),
             agent=Tool(approval=True),
-            undo=Undoing("The pair is dismissed again.", _decisions),
+            undo=Undoing("The pair is dismissed again.", _undo_decisions),
         ),
         MERGES.list(
             "List merges",
-            "Merges of variants and products, those that were undone included, newest first.",
+            "Returns merges of variants and products, including undone ones, newest first.",
             handler=list_merges,
             query=_MERGE_FILTERS,
             dataset="merges",
         ),
         MERGES.read(
             "Read a merge",
-            "What was merged into what, by whom, and which earlier merges it rests on.",
+            "Returns the merged items, who merged them, and the earlier merges on which the merge depends.",
             handler=read_merge,
         ),
         MERGES.write(
             "undo",
             "Undo a merge",
-            "Both are their own again, under their own ids, as their sources state them by now, and offers are back. "
-            "Undoing the merge of products undoes those of their variants with each other; undoing that of variants undoes that of "
-            "products that nothing else holds. Their pairs are open again and wait for a person's word. A merge that is undone "
-            "already, or that a later one rests on, which is named: 409.",
+            "Separates the items again under their own IDs, as their sources state them now, with their offers. Undoing a merge of "
+            "products undoes the merges of their variants with each other; undoing a merge of variants undoes the merge of products "
+            "that depends on it alone. Their pairs are open again and wait for a person's decision. If the merge is already undone, or "
+            "a later merge depends on it, which is named: 409.",
             Merging.undo,
             errors=("conflict",),
             agent=Tool(approval=True),
-            undo=Undoing("The same merges count again, and the pairs stand as before.", _decisions),
+            undo=Undoing("The same merges apply again, and the pairs return to their previous state.", _undo_decisions),
         ),
         SETTINGS.read(
             "Read the judge's settings",
-            "Whether a model judges open match pairs, which one, what it may do by itself, and what it may cost a "
-            "day. Until somebody sets them these are the defaults, with the judge switched off.",
+            "Returns whether a model judges open match pairs, which one, what it may decide automatically, and its daily cost limit. "
+            "Until changed, these are the defaults, with the judge disabled.",
             handler=read_judge_settings,
             path=_SETTINGS,
             dataset="judge_settings",
@@ -196,16 +196,16 @@ AREA = Area(
         SETTINGS.write(
             "update",
             "Change the judge's settings",
-            "Fields that are left out stay. Once it is enabled, data of both items of open pairs goes to the model's "
-            "provider: titles, codes, sizes, materials, prices, descriptions. The judge never merges a pair that has a conflict. "
-            "Where no model is configured on this service, or the chosen one has no price: 422.",
+            "Omitted fields keep their values. If enabled, data of both items of open pairs is sent to the model's provider: titles, "
+            "codes, sizes, materials, prices, descriptions. The judge never merges a pair with a conflict. If this service has no "
+            "model configured, or the chosen model has no price: 422.",
             JudgeSettingsService.update,
             method="PATCH",
             path=_SETTINGS,
             body=wire.JUDGE_SETTINGS.patch(JudgeSettingsChange),
             errors=("conflict", "unprocessable", "model_unpriced"),
             agent=Tool(approval=True),
-            undo=Undoing("The settings are as before; what the judge decided meanwhile stays.", _settings),
+            undo=Undoing("The previous settings are restored; the judge's decisions since then stay.", _undo_settings),
         ),
     ),
     jobs={

@@ -14,13 +14,13 @@ IMAGES = Collection("media", wire.MEDIA, "products", "/v1/media")
 AREA = Area(
     "media",
     "Images",
-    "Images that products name, stored as WebP.",
+    "Product images, stored as WebP.",
     service=MediaService,
     operations=(
         IMAGES.read(
             "Read a stored image",
-            "The size of the stored WebP and a link to download it, valid for 15 minutes. Whoever may read a product "
-            "that names the image may read it.",
+            "Returns the dimensions of the stored WebP and a download link that is valid for 15 minutes. Every caller who can read "
+            "a product with the image can read the image.",
         ),
     ),
     jobs={COLLECT_IMAGES: MediaCollection, FETCH: MediaFetching},

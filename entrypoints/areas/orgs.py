@@ -23,13 +23,13 @@ from entrypoints.operations.operation import Area, DetachedContext, DetachedRead
 from ports.clock import Clock
 from ports.unit_of_work import UnitOfWork
 
-_LOOKING = AuditContext(Actor("service", "scheduler"), "sso.check_domain")
+_DOMAIN_CHECK = AuditContext(Actor("service", "scheduler"), "sso.check_domain")
 Reading: TypeAlias = ReadContext[OrgService]
 Detached: TypeAlias = DetachedContext[OrgService]
 
 
 async def list_of_caller(call: Detached) -> Reply:
-    """The organisations that the caller can act in."""
+    """Return the organisations in which the caller can act."""
     caller = call.principal
     return call.list(
         wire.ORGANISATION, await call.service.of_caller(caller.user, caller.organisation, call.page_request)
@@ -37,7 +37,7 @@ async def list_of_caller(call: Detached) -> Reply:
 
 
 async def list_plans(call: Reading) -> Reply:
-    """Every plan on offer, as one page."""
+    """Return all available plans as one page."""
     plans = await call.service.plans(call.tx)
     return call.list(wire.PLAN, Page(tuple(plans), has_more=False, next_key=None))
 
@@ -57,25 +57,25 @@ def _ticks(
     token_store: TokenStore,
 ) -> Sequence[Tick]:
 
-    async def forget() -> None:
+    async def purge_expired() -> None:
         await sessions.forget(clock.now() - retention.SESSIONS)
         await memberships.forget_invitations(clock.now() - retention.SESSIONS)
         await people.forget_events(clock.now() - retention.SECURITY_EVENTS)
         await accounts.passkeys.forget(clock.now() - retention.CHALLENGES)
         await mail.forget(clock.now() - retention.OUTGOING_MAIL)
 
-    async def look_at_domains() -> None:
-        """Each in a transaction of its own, so that one that cannot be kept holds up no other."""
-        for one in await proofs.due():
-            there = await proofs.is_there(one)
-            async with uow.begin(Tenant(one.org, True), _LOOKING) as tx:
-                await proofs.keep(tx, one.domain, there)
+    async def check_domains() -> None:
+        """Check each domain in its own transaction, so that a failure does not affect the others."""
+        for proof in await proofs.due():
+            is_present = await proofs.is_there(proof)
+            async with uow.begin(Tenant(proof.org, True), _DOMAIN_CHECK) as tx:
+                await proofs.keep(tx, proof.domain, is_present)
 
     return [
-        Tick("sessions that are over", 3600, forget, purges=True),
-        Tick("proofs of domains", 900, look_at_domains),
+        Tick("expired sessions", 3600, purge_expired, purges=True),
+        Tick("proofs of domains", 900, check_domains),
         Tick("mail to people", 5, mail.send_due),
-        Tick("OAuth sign-ins that are over", 600, partial(tokens.purge, token_store, clock), purges=True),
+        Tick("expired OAuth sign-ins", 600, partial(tokens.purge, token_store, clock), purges=True),
     ]
 
 
@@ -87,7 +87,7 @@ AREA = Area(
     operations=(
         ORGANISATION.read(
             "Read your organisation",
-            "The organisation that the credential belongs to, with its plan and its own catalogue in this mode.",
+            "Returns the organisation of the credential, with its plan and its own catalogue in this mode.",
             OrgService.own,
             path="/v1/org",
             dataset="organisation",
@@ -96,23 +96,23 @@ AREA = Area(
             id="orgs.list_mine",
             path="/v1/me/orgs",
             summary="List the organisations you belong to",
-            description="For a person, every organisation they are a member of; for a key or an app, the one it belongs to.",
+            description="Returns all organisations of which a person is a member; for a key or an app, the organisation that it belongs to.",
             handler=list_of_caller,
             scope=None,
             reply=wire.ORGANISATION.list,
             paging="both",
             agent=None,
-            apart="It is about the caller: the organisation itself is a dataset.",
+            apart="The list depends on the caller; the organisation itself is a dataset.",
         ),
         Read(
             id="orgs.list_plans",
             path="/v1/plans",
             summary="List the plans",
-            description="Every plan on offer, cheapest first, with its features and what its meters include.",
+            description="Returns all available plans, cheapest first, with their features and quotas.",
             handler=list_plans,
             scope=None,
             reply=wire.PLAN.list,
-            apart="Plans are the operator's, and the same for everybody.",
+            apart="Plans belong to the operator and are the same for all organisations.",
         ),
     ),
     ticks=_ticks,

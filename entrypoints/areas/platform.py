@@ -29,48 +29,48 @@ from ports.maintenance import Maintenance
 
 Reading: TypeAlias = ReadContext[PlatformService]
 LATE = timedelta(minutes=2)
-"""How long a due job may wait for a worker before ingestion counts as degraded."""
+"""Maximum time that a due job may wait for a worker before ingestion counts as degraded."""
 
 
 async def read_status(call: Reading) -> Reply:
-    """The service's state as it was measured."""
+    """Return the measured state of the service."""
     return call.one(wire.STATUS, await call.service.status())
 
 
 async def list_history(call: Reading) -> Reply:
-    """What went wrong, and when."""
+    """Return past incidents."""
     return call.list(wire.INCIDENT, await call.service.history(call.page_request))
 
 
 class PublicApiProbe:
-    """Checks the API as clients see it: at its public address, and by the requests that its instances report.
+    """Check of the API as clients see it: at its public URL, and by the requests that its instances report.
 
-    While instances serve clients, an address that cannot be reached from here is ignored. While running instances have no
-    requests, it shows nothing: the address may be reachable for clients. The API is down after IN_A_ROW checks in which the
-    address could not be reached and no instance was running, or clients were not served.
+    While instances serve clients, a URL that is unreachable from here is ignored. While running instances have no requests,
+    the state is unknown: the URL may be reachable for clients. The API is down after IN_A_ROW checks in which the URL was
+    unreachable and no instance was running, or clients were not served.
     """
 
     def __init__(self, url: str, instances: Instances) -> None:
         self._url, self._instances = f"{url}/readyz", instances
-        self._missed = 0
+        self._failures = 0
 
     async def __call__(self) -> ComponentState | None:
-        """Return the state of the API; None if nothing shows it."""
-        apis = [one for one in await self._instances.list_alive() if one.role == "api"]
+        """Return the state of the API; None if unknown."""
+        apis = [instance for instance in await self._instances.list_alive() if instance.role == "api"]
         if is_mostly_failing(apis):
-            self._missed = 0
+            self._failures = 0
             return ComponentState.DEGRADED
         if is_serving(apis) or await self._is_reachable():
-            self._missed = 0
+            self._failures = 0
             return ComponentState.OPERATIONAL
         if is_idle(apis):
-            self._missed = 0
+            self._failures = 0
             return None
-        self._missed += 1
-        return ComponentState.DOWN if self._missed >= IN_A_ROW else ComponentState.DEGRADED
+        self._failures += 1
+        return ComponentState.DOWN if self._failures >= IN_A_ROW else ComponentState.DEGRADED
 
     async def _is_reachable(self) -> bool:
-        """Return whether the address leads to an API. A proxy that hides /readyz answers 404, one without a backend 5xx."""
+        """Return whether the URL leads to an API. A proxy that hides /readyz responds with 404, one without a backend with 5xx."""
         try:
             timeout = aiohttp.ClientTimeout(total=3)
             async with (
@@ -87,22 +87,28 @@ def probes(
 ) -> Mapping[str, Probe]:
     """Return the probe of each component."""
 
-    async def ingests() -> ComponentState:
+    async def check_ingestion() -> ComponentState:
         due = await dispatch.next_due()
-        waits = now() - due if due is not None else timedelta()
-        return ComponentState.DEGRADED if waits > LATE else ComponentState.OPERATIONAL
+        delay = now() - due if due is not None else timedelta()
+        return ComponentState.DEGRADED if delay > LATE else ComponentState.OPERATIONAL
 
-    async def feeds() -> ComponentState:
+    async def check_feed() -> ComponentState:
         await events.bounds([network_of(True)])
         return ComponentState.OPERATIONAL
 
-    async def delivers() -> ComponentState:
+    async def check_webhooks() -> ComponentState:
         return ComponentState.OPERATIONAL if await places.members() else ComponentState.DOWN
 
-    async def exporting() -> ComponentState:
+    async def check_exports() -> ComponentState:
         return await keeps_up(exports)
 
-    return {"api": api, "ingestion": ingests, "feed": feeds, "webhooks": delivers, "exports": exporting}
+    return {
+        "api": api,
+        "ingestion": check_ingestion,
+        "feed": check_feed,
+        "webhooks": check_webhooks,
+        "exports": check_exports,
+    }
 
 
 def _ticks(
@@ -119,8 +125,8 @@ def _ticks(
     maintenance: Maintenance,
     resealing: Resealing,
 ) -> Sequence[Tick]:
-    looks = probes(dispatch, events, places, exports, PublicApiProbe(settings.status_url, instances))
-    service = PlatformService(checks, incidents, clock, looks)
+    component_probes = probes(dispatch, events, places, exports, PublicApiProbe(settings.status_url, instances))
+    service = PlatformService(checks, incidents, clock, component_probes)
     return [
         Tick("health", 60, service.tick),
         Tick("old checks", 3600, service.purge_old, purges=True),
@@ -135,14 +141,14 @@ def _ticks(
 AREA = Area(
     "platform",
     "Status",
-    "How the service itself is doing.",
+    "State and incidents of the service.",
     service=PlatformService,
     operations=(
         Read(
             id="platform.status",
             path="/v1/status",
             summary="Read the service's status",
-            description="Each component's state now and its uptime per day, from checks that the service makes of itself.",
+            description="Returns the current state of each component and its uptime per day, as measured by the service's own checks.",
             handler=read_status,
             scope=None,
             reply=wire.STATUS.schema,
@@ -151,13 +157,13 @@ AREA = Area(
             id="platform.list_history",
             path="/v1/status/history",
             summary="List the service's incidents",
-            description="Times in which a part of the service did not do its work, newest first: found by its own checks (three in a row), "
-            "or told by whoever runs it.",
+            description="Returns the times in which a component was degraded or down, newest first: found by the service's own checks "
+            "(three in a row), or reported by its operator.",
             handler=list_history,
             scope=None,
             reply=wire.INCIDENT.list,
             paging="forward",
-            apart="They are the service's, and the same for everybody.",
+            apart="Incidents are the same for all organisations.",
         ),
     ),
     ticks=_ticks,

@@ -25,32 +25,32 @@ PROBES = Collection("probes", wire.PROBE, "sources")
 AREA = Area(
     "probes",
     "Source probes",
-    "Looks at websites: what they offer whoever wants their products, and how to connect them.",
+    "Checks of websites before they are connected: which product data they publish, and how to import it.",
     service=_service,
     operations=(
         PROBES.list(
             "List source probes",
-            "The websites that you had looked at in this mode, newest first.",
+            "Returns the website checks in this mode, newest first.",
             ProbeService.list_probes,
             dataset="source_probes",
         ),
         PROBES.create(
             "Probe a website",
-            "Queues a look at a website: its rules for robots, what shop platform it is built on, what keeps "
-            "readers out, whether it lists its products for machines, and what its pages state of them. It obeys "
-            "robots.txt, makes at most 25 requests, reads at most 20 MiB, waits as the site asks, and never signs in. "
-            "Addresses that are never asked: 422. While 20 probes wait, or 20 run: 409.",
+            "Queues a check of a website: its robots.txt rules, its shop platform, access barriers, whether it has machine-readable "
+            "product lists, and the structured data of its pages. The check obeys robots.txt, makes at most 25 requests, reads at most "
+            "20 MiB, waits as the site requires, and never signs in. If the URL is not allowed: 422. While 20 probes wait, or 20 run: "
+            "409.",
             ProbeService.create,
             body=wire.PROBE.create(NewProbe),
             status=202,
             errors=("unprocessable", "conflict"),
             agent=Tool(approval=True, outside=True),
-            undo="It only looks, and what it found is told; nothing else is changed.",
+            undo="A probe only reads a website; nothing else is changed.",
         ),
         PROBES.read(
             "Read a source probe",
-            "How far a look at a website is; once it succeeded its report, and a source that it proposes: "
-            "`proposal` is a body that POST /v1/sources takes as it is.",
+            "Returns the progress of a website check and, after success, its report and a proposed source: `proposal` is a body for "
+            "POST /v1/sources.",
         ),
     ),
     jobs={CARRY_OUT: _execution},

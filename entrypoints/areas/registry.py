@@ -1,4 +1,4 @@
-"""The registry of areas, in the order in which they are described: a new area is one line here."""
+"""Registry of areas in the order of their documentation; to add an area, add one line."""
 
 from importlib import import_module
 from typing import Final

@@ -20,13 +20,13 @@ REQUEST_LOGS = Collection("request_logs", wire.REQUEST_LOG, "request_logs", "/v1
 AREA = Area(
     "request_logs",
     "Request logs",
-    "Every request of your organisation.",
+    "API requests of your organisation.",
     service=RequestLogService,
     operations=(
         REQUEST_LOGS.list(
             "List request logs",
-            "Every request of the organisation in this mode, refusals included, newest first. Entries appear within "
-            "a second and are kept as long as the plan says (`request_log_days`).",
+            "Returns every request of the organisation in this mode, including rejected ones, newest first. Entries appear within a "
+            "second and are kept for the plan's `request_log_days`.",
             RequestLogService.list_request_logs,
             filter=RequestLogFilter,
             query=wire.FILTERS,
@@ -34,7 +34,7 @@ AREA = Area(
         ),
         REQUEST_LOGS.read(
             "Read a request log",
-            "One request by its Request-Id; the newest, if a client used the id more than once.",
+            "Returns one request by its Request-Id; the newest, if a client used the ID more than once.",
         ),
     ),
     ticks=_ticks,

@@ -45,12 +45,12 @@ PUSH = Body(wire_records.PUSH, _push, limit=wire_records.BODY_LIMIT)
 
 
 async def list_categories(call: Reading) -> Reply:
-    """A source's category paths."""
+    """Return a source's category paths."""
     rules = call.service.category_rules
-    found = await rules.read(call.tx, call.ids["id"])
+    state = await rules.read(call.tx, call.ids["id"])
 
     async def later() -> Reply:
-        return call.one(wire_rules.CATEGORY_RULES, wire_rules.Listing(*await rules.render(wire_rules.listing, found)))
+        return call.one(wire_rules.CATEGORY_RULES, wire_rules.Listing(*await rules.render(wire_rules.listing, state)))
 
     return Reply(later=later)
 
@@ -58,21 +58,21 @@ async def list_categories(call: Reading) -> Reply:
 async def set_categories(call: Writing) -> Reply:
     """Set category rules."""
     rules = call.service.category_rules
-    found, run = await rules.change(call.tx, call.ids["id"], call.command)
-    return call.one(wire_rules.CATEGORY_RULES, wire_rules.Listing(*await rules.render(wire_rules.listing, found), run))
+    state, run = await rules.change(call.tx, call.ids["id"], call.command)
+    return call.one(wire_rules.CATEGORY_RULES, wire_rules.Listing(*await rules.render(wire_rules.listing, state), run))
 
 
 def _execution(
     dependencies: Dependencies, settings: Settings, maintenance: Maintenance, models: Models | None
 ) -> Handler:
-    make = partial(
+    create = partial(
         RunExecution,
         slots=ConcurrencyLimit(settings.worker_readers),
         statistics=maintenance.statistics,
         ladder=Ladder(settings.degraded_after, settings.blocked_after),
         ask_models=models is not None,
     )
-    return dependencies.call(make)
+    return dependencies.call(create)
 
 
 def _service(connectors: Connectors, rehearsal: Rehearsal, rules: CategoryRuleService) -> RunService:
@@ -89,12 +89,12 @@ RULES = Collection("runs", wire_rules.CATEGORY_RULES, "sources")
 AREA = Area(
     "runs",
     "Runs",
-    "One pull, upload or push of a source, from fetching to storing.",
+    "Imports of a source: pulls, uploads and pushes.",
     service=_service,
     operations=(
         RUNS.list(
             "List a source's runs",
-            "Every reading of the source, newest first.",
+            "Returns the runs of the source, newest first.",
             RunService.list_runs,
             path="/v1/sources/{id}/runs",
             dataset="runs",
@@ -102,9 +102,9 @@ AREA = Area(
         RUNS.write(
             "start",
             "Pull a source now",
-            "Queues a run. `accept_shrink` lets a complete run withdraw as much as it finds gone. While a run "
-            "of the stream is open, or the source is not active: 409. Kinds that are not pulled, and a stock pull of a "
-            "connector that does not read stock apart: 422.",
+            "Queues a run. `accept_shrink` allows a complete run to withdraw all items that are missing from the feed. While a run of "
+            "the stream is open, or if the source is not active: 409. For kinds that are not pulled, and a stock pull of a connector "
+            "without a separate stock stream: 422.",
             RunService.start,
             made=True,
             path="/v1/sources/{id}/runs",
@@ -113,15 +113,15 @@ AREA = Area(
             rate="expensive",
             errors=("conflict", "unprocessable"),
             agent=Tool(approval=True, outside=True),
-            undo="What a run has read stays; correct it at the source and run again.",
+            undo="Imported data stays. Correct it at the source and start another run.",
         ),
         RUNS.write(
             "replay",
-            "Read a source's kept data again",
-            "Queues a run over the newest snapshot of the stream that is kept, without fetching: after another "
-            "mapping or other settings. With `accept_shrink` it reads what the shrink guard refused last and lets it through, whether "
-            "it was pulled, uploaded, mailed or pushed. While a run is open, the source is "
-            "not active, or nothing is kept: 409.",
+            "Re-import a source's stored data",
+            "Queues a run over the stream's newest stored snapshot without fetching, for example after a change of mapping or "
+            "settings. With `accept_shrink`, it re-imports the snapshot that the removal limit refused last and allows its removals, "
+            "whether it was pulled, uploaded, mailed or pushed. While a run is open, if the source is not active, or if no snapshot is "
+            "stored: 409.",
             RunService.replay,
             made=True,
             path="/v1/sources/{id}/replay",
@@ -130,17 +130,17 @@ AREA = Area(
             rate="expensive",
             errors=("conflict",),
             agent=Tool(approval=True),
-            undo="What a run has read stays; correct the mapping or the settings and read it again.",
+            undo="Imported data stays. Correct the mapping or the settings and re-import it.",
         ),
         RUNS.write(
             "push",
             "Push records",
-            "For sources of kind push. Calls that name the same open `batch` fill one run: it is carried out "
-            "once a call comes without `more`. With `complete` on that last call, what the batch does not state is "
-            "withdrawn. Runs of one source follow each other in order. Bad records are told in the run's problems; good "
-            "ones are stored. A batch that no part comes for is given up after 24 hours; further ones are refused: 409. "
-            "A record merges: what it leaves out stays, null removes; a complete batch states everything. One that names offers "
-            "alone makes nothing. A dry run reads the records for real and, with `explain`, tells what would come of them.",
+            "For sources of kind push. Calls with the same open `batch` fill one run, which starts after a call without `more`. If "
+            "that last call has `complete`, items that the batch does not contain are withdrawn. Runs of one source are executed in "
+            "order. Invalid records are reported as problems of the run; valid ones are stored. A batch is abandoned after 24 hours "
+            "without a call; further calls for it: 409. A record is merged: omitted fields keep their values, null removes them; a "
+            "complete batch states everything. A record with offers only creates no product. A dry run parses the records and, with "
+            "`explain`, returns their effects.",
             RunService.push,
             made=True,
             path="/v1/sources/{id}/records",
@@ -148,12 +148,12 @@ AREA = Area(
             preview=wire.OUTCOME,
             status=202,
             errors=("conflict", "unprocessable", "payload_too_large", "quota_exceeded"),
-            undo="Records stay until others say otherwise; push what is right.",
+            undo="Records stay until others replace them. Push the correct ones.",
         ),
         RULES.read(
             "Read a source's category rules",
-            "Every category path that the source's products have and every path above, with its rule, the rule "
-            "that it inherits, and a suggestion. A rule covers its path and every path below it, until one with a longer path.",
+            "Returns every category path of the source's products and all paths above, with its rule, the rule that it inherits, and "
+            "a suggestion. A rule applies to its path and all paths below, except those with a more specific rule.",
             id="runs.list_categories",
             path="/v1/sources/{id}/categories",
             handler=list_categories,
@@ -163,9 +163,9 @@ AREA = Area(
         RULES.write(
             "set_categories",
             "Set a source's category rules",
-            "Sets the rules given, removes those given with null; others stay. `run` files the source's products "
-            "by them anew, without fetching anything. Unknown categories, and more than 5,000 rules: 422. While a run of the "
-            "source is open, or the source is not active: 409, and nothing is kept.",
+            "Sets the given rules and removes those given as null; others stay. `run` is the run that applies the rules to the "
+            "source's products, without fetching. Unknown categories, and more than 5,000 rules: 422. While a run of the source is "
+            "open, or if the source is not active: 409, and no rule is changed.",
             path="/v1/sources/{id}/categories",
             handler=set_categories,
             body=wire_rules.CHANGES,
@@ -174,11 +174,11 @@ AREA = Area(
             errors=("conflict", "unprocessable"),
             agent=Tool(approval=True),
             undo=Undoing(
-                "The rules that were changed are as before, and a run files the products by them.",
+                "The previous rules are restored, and a run applies them to the products.",
                 lambda service, tx, act: service.category_rules.undo(tx, act),
             ),
         ),
-        RUNS.read("Read a run", "How far a reading of a source is, what it did, and what could not be read."),
+        RUNS.read("Read a run", "Returns the progress of a run, its results and its problems."),
     ),
     jobs={EXECUTE: _execution, REFILE: Refiling},
     ticks=_ticks,

@@ -24,25 +24,25 @@ from ports.objects import Objects
 
 
 async def test(call: WriteContext[SourceService]) -> Callable[[], Awaitable[Reply]]:
-    """Reach the source once, after letting the database go."""
+    """Read the source, then reach it once without holding a connection."""
     trial = await call.service.test(call.tx, call.ids["id"])
 
-    async def reach() -> Reply:
+    async def run_trial() -> Reply:
         return call.one(wire.SOURCE_TEST, trial if isinstance(trial, SourceTest) else await trial.run())
 
-    return reach
+    return run_trial
 
 
 def service_of(dependencies: Dependencies, settings: Settings, objects: Objects) -> SourceService:
-    """The area's use cases."""
-    make = partial(
+    """Create the area's use cases."""
+    create = partial(
         SourceService,
         mail_domain=settings.mail_domain,
         allowed_hosts=settings.allow_private_hosts,
         handed_in=HandedIn(objects),
         settings_of=lambda source: context_of(source, Stream.CATALOGUE),
     )
-    return dependencies.call(make)
+    return dependencies.call(create)
 
 
 SOURCES = Collection("sources", wire.SOURCE, "sources")
@@ -55,76 +55,77 @@ AREA = Area(
     operations=(
         SOURCES.list(
             "List sources",
-            "Your connections to vendors' data in this mode, newest first.",
+            "Returns your sources in this mode, newest first.",
             dataset="sources",
         ),
         SOURCES.create(
-            "Connect a source",
-            "The kind is fixed from now on: `url` is pulled from an address, `api` by a connector that signs "
-            "in, `file` takes uploads, `push` takes records, `mail` takes mail from the senders that config.inbound names. "
-            "A connector that is left out is chosen by kind, platform and format. A source with a schedule is first pulled "
-            "at once; one that must sign in, as soon as it has credentials. More than the plan includes: 429.",
+            "Create a source",
+            "The kind cannot be changed later: `url` is pulled from a URL, `api` by a connector that signs in, `file` accepts uploads, "
+            "`push` accepts records, `mail` accepts mail from the senders in config.inbound. If no connector is given, it is chosen by "
+            "kind, platform and format. A source with a schedule is pulled immediately; one that must sign in, as soon as it has "
+            "credentials. If the plan's quota is exceeded: 429.",
             errors=("unprocessable", "quota_exceeded"),
             agent=Tool(approval=True, outside=True),
-            undo="A source stays, for what was read of it rests on it. Set its status to paused instead.",
+            undo="A source cannot be removed, because imported data depends on it. Set its status to paused instead.",
         ),
         SOURCES.read(
             "Read a source",
-            "A source with its health and how fresh its data is.",
+            "Returns a source with its health and the freshness of its data.",
         ),
         SOURCES.update(
             "Change a source",
-            "Fields that are left out stay. `config` and `schedule` are replaced as wholes. Setting a blocked "
-            "source's status to active starts its count of failures anew. The kind cannot change.",
+            "Omitted fields keep their values. `config` and `schedule` are replaced as a whole. Setting the status of a blocked source "
+            "to active resets its failure count. The kind cannot be changed.",
             errors=("conflict", "unprocessable"),
             agent=Tool(approval=True, outside=True),
             undo=Undoing(
-                "The settings that were changed are as before, and credentials that were forgotten come back.",
+                "The previous settings are restored, with credentials that the change deleted.",
                 SourceService.undo,
             ),
         ),
         SOURCES.write(
             "put_credentials",
             "Store a source's credentials",
-            "Replaces any. They are checked against the form that the connector asks for, sealed at rest, and "
-            "never returned, logged, exported or put into an event.",
+            "Replaces existing credentials. They are validated against the connector's credential form, encrypted at rest, and never "
+            "returned, logged, exported or included in an event.",
             SourceService.put_credentials,
             method="PUT",
             path="/v1/sources/{id}/credentials",
             body=wire.CREDENTIALS,
             errors=("unprocessable",),
             undo=Undoing(
-                "The credentials of before come back, for 30 days; where there were none, these go.", SourceService.undo
+                "The previous credentials are restored, for 30 days; if there were none, these are deleted.",
+                SourceService.undo,
             ),
         ),
         SOURCES.write(
             "delete_credentials",
-            "Forget a source's credentials",
+            "Delete a source's credentials",
             "Runs that need them fail until new ones are stored.",
             SourceService.delete_credentials,
             method="DELETE",
             path="/v1/sources/{id}/credentials",
-            undo=Undoing("The credentials come back, for 30 days.", SourceService.undo),
+            undo=Undoing("The credentials are restored, for 30 days.", SourceService.undo),
         ),
         SOURCES.write(
             "rotate_address",
             "Rotate a source's inbound address",
-            "Gives the source a new inbound address at once; mail to the old one is refused from then on. A "
-            "source without config.inbound: 422.",
+            "Gives the source a new inbound address immediately; mail to the old one is refused from then on. For a source without "
+            "config.inbound: 422.",
             SourceService.rotate_address,
             path="/v1/sources/{id}/inbound-address/rotate",
             errors=("unprocessable",),
             agent=Tool(approval=True),
-            undo=Undoing("The former address takes mail again, and the new one none.", SourceService.undo),
+            undo=Undoing("The previous address accepts mail again, and the new one does not.", SourceService.undo),
         ),
         DetachedWrite(
             id="sources.test",
             method="POST",
             path="/v1/sources/{id}/test",
-            summary="Try a source out",
-            description="Reaches the source once as a run would, reads its first records, and stores nothing. What goes "
-            "wrong on the way is told in `failure`. Of a kind that is not pulled, what was last handed in is read (422 before "
-            "anything was). `mapping` tells what the first table's columns mean, `problems` what of the first rows could not be read.",
+            summary="Test a source",
+            description="Reaches the source once as a run would, reads its first records, and stores nothing. Errors are reported in "
+            "`failure`. For kinds that are not pulled, the last received data is read (422 if there is none). `mapping` contains the "
+            "column mapping of the first table, `problems` what could not be read in the first rows.",
             handler=test,
             scope="sources:write",
             reply=wire.SOURCE_TEST.schema,
@@ -132,7 +133,7 @@ AREA = Area(
             keyless=True,
             errors=("unprocessable",),
             agent=Tool(approval=True, outside=True),
-            undo="It changes nothing.",
+            undo="A test changes nothing.",
         ),
     ),
 )

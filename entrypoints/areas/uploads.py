@@ -16,15 +16,15 @@ Writing: TypeAlias = WriteContext[UploadService]
 
 
 async def announce(call: Writing) -> Reply:
-    """Stage a file."""
-    announced = await call.service.announce(call.tx, call.ids["id"], call.command)
-    return call.made(wire.UPLOAD, announced.upload, **wire.target_of(announced.target))
+    """Announce a file."""
+    announcement = await call.service.announce(call.tx, call.ids["id"], call.command)
+    return call.made(wire.UPLOAD, announcement.upload, **wire.target_of(announcement.target))
 
 
 async def read(call: Reading) -> Reply:
-    """One upload."""
-    found = await call.service.get(call.tx, call.ids["id"])
-    return call.one(wire.UPLOAD, found.upload, **wire.target_of(found.target))
+    """Return one upload."""
+    upload_state = await call.service.get(call.tx, call.ids["id"])
+    return call.one(wire.UPLOAD, upload_state.upload, **wire.target_of(upload_state.target))
 
 
 def _service(objects: Objects, rehearsal: Rehearsal) -> UploadService:
@@ -36,41 +36,41 @@ UPLOADS = Collection("uploads", wire.UPLOAD, "sources")
 AREA = Area(
     "uploads",
     "Uploads",
-    "Files staged for a file source.",
+    "Files uploaded to a file source.",
     service=_service,
     operations=(
         UPLOADS.write(
             "announce",
-            "Announce a file",
-            "For sources of kind file. PUT the bytes to `target.url` with exactly `target.headers` within 15 "
-            "minutes, then complete the upload. Its size counts against the plan's storage from now on, so a file that does "
-            "not fit is refused: 429. While a hundred files wait for their bytes: 409.",
+            "Create an upload",
+            "For sources of kind file. PUT the bytes to `target.url` with exactly `target.headers` within 15 minutes, then complete "
+            "the upload. The announced size counts against the plan's storage immediately; if it exceeds the quota: 429. While a "
+            "hundred uploads wait for their bytes: 409.",
             path="/v1/sources/{id}/uploads",
             handler=announce,
             body=wire.UPLOAD.create(NewUpload),
             status=201,
             errors=("conflict", "unprocessable", "quota_exceeded"),
-            undo="It expires by itself after 15 minutes unless it is completed.",
+            undo="An upload that is not completed expires after 15 minutes.",
         ),
         UPLOADS.read(
             "Read an upload",
-            "An announced file and, once it is completed, the run that reads it.",
+            "Returns an upload and, after completion, the run that imports it.",
             handler=read,
             agent=None,
         ),
         UPLOADS.write(
             "complete",
             "Complete an upload",
-            "Tells that the bytes are there and starts the run that reads them. Completing again answers the "
-            "same upload. Bytes that are not there yet, an expired upload, an inactive source or an open run: 409; another "
-            "size than announced: 422. `accept_shrink` lets the run withdraw as much as it finds gone. A dry run with "
-            "`explain` reads the first rows and tells what would come of them.",
+            "States that the bytes are stored, and starts the run that imports them. Completing again returns the same upload. If "
+            "the bytes are not stored yet, the upload has expired, the source is not active or a run is open: 409; if the size differs "
+            "from the announced one: 422. `accept_shrink` allows the run to withdraw all items that are missing from the file. A dry "
+            "run with `explain` reads the first rows and returns their effects.",
             UploadService.complete,
             body=wire.COMPLETE,
             preview=OUTCOME,
             rate="expensive",
             errors=("conflict", "unprocessable"),
-            undo="What was read of the file stays; upload a right one.",
+            undo="Imported data stays. Upload a corrected file.",
         ),
     ),
 )

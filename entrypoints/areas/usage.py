@@ -19,7 +19,7 @@ from ports.unit_of_work import Tx, UnitOfWork
 
 
 async def levels(tx: Tx) -> Mapping[str, int]:
-    """Read how much there is now of what is no monthly meter."""
+    """Return the current levels of the meters that are not counted per month."""
     return {SOURCES: await tx[SourceStore].count(), STORED_BYTES: await tx[StorageLedger].used()}
 
 
@@ -27,10 +27,10 @@ SERVICE = UsageService(levels)
 
 
 async def read_series(call: ReadContext[UsageService]) -> Reply:
-    """Day by day."""
-    asked = call.query
-    since, until = wire.day_of(asked.get("since")), wire.day_of(asked.get("until"))
-    return call.one(wire.USAGE_SERIES, await call.service.series(call.tx, asked.get("meter"), since, until))
+    """Return usage per day."""
+    query = call.query
+    since, until = wire.day_of(query.get("since")), wire.day_of(query.get("until"))
+    return call.one(wire.USAGE_SERIES, await call.service.series(call.tx, query.get("meter"), since, until))
 
 
 def _ticks(uow: UnitOfWork, upkeep: UsageUpkeep, clock: Clock) -> Sequence[Tick]:
@@ -43,27 +43,27 @@ SERIES = Collection("usage", wire.USAGE_SERIES, "usage")
 AREA = Area(
     "usage",
     "Usage",
-    "What your organisation has used of what its plan includes.",
+    "Usage of your organisation and the quotas of its plan.",
     service=lambda: SERVICE,
     operations=(
         USAGE.read(
             "Read usage",
-            "What this mode has used this month (UTC) of every meter, what the plan includes, and when 80% and 100% of it "
-            "were reached. What was done seconds ago counts already.",
+            "Returns this month's usage (UTC) of every meter in this mode, the plan's quota, and when 80% and 100% of it were reached. "
+            "Usage is current within seconds.",
             UsageService.usage,
             path="/v1/usage",
         ),
         SERIES.read(
             "Read usage day by day",
-            "Each day (UTC) of a range of at most 366 days, both ends included, the last 30 days unless named. Of `sources` and "
-            "`stored_bytes` it is how much there was last on the day.",
+            "Returns each day (UTC) of a range of at most 366 days, both ends included; by default the last 30 days. For `sources` "
+            "and `stored_bytes`, the value is the level at the end of the day.",
             id="usage.read_series",
             path="/v1/usage/series",
             handler=read_series,
             query={
                 "meter": wire.METER,
                 "since": date() | {"description": "The first day."},
-                "until": date() | {"description": "The last day; today at the latest."},
+                "until": date() | {"description": "The last day, at most today."},
             },
         ),
     ),

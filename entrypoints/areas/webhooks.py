@@ -24,27 +24,27 @@ from ports.unit_of_work import UnitOfWork
 Writing: TypeAlias = WriteContext[WebhookService]
 
 _FILTERS: Final[dict[str, Schema]] = {
-    "status": enum(*DeliveryStatus) | {"description": "Only deliveries in this state."},
+    "status": enum(*DeliveryStatus) | {"description": "Only deliveries with this status."},
     "type": text("offer.changed", longest=100, description="Only deliveries of this event type."),
-    "event": id_of("evt", "Only the deliveries of this event."),
+    "event": id_of("evt", "Only deliveries of this event."),
 }
 _DELIVERIES = "/v1/webhook-endpoints/{id}/deliveries"
 
 
 async def create(call: Writing) -> Reply:
-    """A new endpoint with its secret."""
+    """Create an endpoint with its secret."""
     endpoint, secret = await call.service.create_with_secret(call.tx, call.command, call.version)
     return call.made(wire.ENDPOINT, endpoint, secret=secret)
 
 
 async def recover(call: Writing) -> Reply:
-    """Send again what failed."""
+    """Send failed deliveries again."""
     recovery = await call.service.recover(call.tx, call.ids["id"], call.command)
     return Reply({"object": "webhook_recovery", "endpoint": call.ids["id"], **asdict(recovery)})
 
 
 async def rotate_secret(call: Writing) -> Reply:
-    """A new secret."""
+    """Create a new secret."""
     endpoint, secret = await call.service.rotate_secret(call.tx, call.ids["id"], call.command)
     return call.one(wire.ENDPOINT, endpoint, secret=secret)
 
@@ -56,7 +56,7 @@ async def emit_sample(call: Writing) -> Reply:
 
 
 def service(settings: Settings, vault: Vault, rendering: EventRendering) -> WebhookService:
-    """The use cases of endpoints and deliveries."""
+    """Create the use cases of endpoints and deliveries."""
     return WebhookService(vault, rendering, wire.described, settings.allow_private_hosts)
 
 
@@ -76,20 +76,19 @@ DELIVERIES = Collection("webhooks", wire.DELIVERY, "webhooks")
 AREA = Area(
     "webhooks",
     "Webhooks",
-    "Events POSTed to your own address, signed, in order, until they arrive.",
+    "Signed events sent to your own URL in order, with retries.",
     service=service,
     operations=(
         ENDPOINTS.list(
             "List webhook endpoints",
-            "Your endpoints in this mode, newest first. Of secrets only the last four characters are shown.",
+            "Returns your endpoints in this mode, newest first. Only the last four characters of secrets are included.",
             dataset="webhook_endpoints",
         ),
         ENDPOINTS.create(
             "Create a webhook endpoint",
-            "Events that happen from now on are POSTed to the URL, signed to the Standard Webhooks "
-            "specification. The answer carries the signing secret: keep it, it is never shown again. At most 20 endpoints "
-            "per organisation and mode. `Service-Dry-Run: explain` forecasts how many events the endpoint would have got in "
-            "the last 7 days.",
+            "Future events are sent to the URL by POST, signed according to the Standard Webhooks specification. The response "
+            "contains the signing secret. Save it now: it is not returned again. At most 20 endpoints per organisation and mode. "
+            "`Service-Dry-Run: explain` returns how many events the endpoint would have received in the last 7 days.",
             handler=create,
             reply=wire.ENDPOINT_WITH_SECRET,
             body_feature="fat_webhooks",
@@ -100,35 +99,35 @@ AREA = Area(
         ),
         ENDPOINTS.read(
             "Read a webhook endpoint",
-            "An endpoint with how it is doing: when a delivery last succeeded and since when attempts fail.",
+            "Returns an endpoint with its health: when a delivery last succeeded, and since when attempts have failed.",
         ),
         ENDPOINTS.update(
             "Change a webhook endpoint",
-            "Fields that are left out stay; `event_types` and `filters` are replaced as wholes. Changed settings "
-            "hold for events from then on. Setting the status to `disabled` fails what is on its way, and nothing is stored "
-            "while it lasts; setting it to `enabled` starts anew with what happens from then on: have failed deliveries sent "
-            "again with recover, and read what was never stored from the change feed.",
+            "Omitted fields keep their values; `event_types` and `filters` are replaced as a whole. The settings apply to future "
+            "events. Setting the status to `disabled` fails the pending deliveries, and no further events are stored for the endpoint; "
+            "setting it to `enabled` starts with the events after that time. Resend failed deliveries with recover, and read the "
+            "missed events from the change feed.",
             body_feature="fat_webhooks",
             errors=("unprocessable",),
             preview=wire.FORECAST,
             agent=Tool(approval=True),
             undo=Undoing(
-                "The settings that were changed are as before; what was failed by disabling stays failed.",
+                "The previous settings are restored; deliveries that failed by disabling stay failed.",
                 WebhookService.undo,
             ),
         ),
         ENDPOINTS.delete(
             "Delete a webhook endpoint",
-            "Stops every delivery and forgets the secrets. Its deliveries cannot be read any more.",
+            "Stops all deliveries and deletes the secrets. The deliveries can no longer be read.",
             undo=Undoing(
-                "The endpoint comes back under its id, with its settings and secrets, for 30 days; it gets what happens from then on.",
+                "The endpoint is restored with its ID, settings and secrets, for 30 days; it receives events from then on.",
                 WebhookService.undo,
             ),
         ),
         DELIVERIES.list(
             "List an endpoint's deliveries",
-            "What was sent to the endpoint, newest first, with every attempt. Kept for 30 days, or for as long as "
-            "your plan keeps deliveries.",
+            "Returns the deliveries of the endpoint, newest first, with every attempt. Kept for 30 days, or as long as the plan keeps "
+            "deliveries.",
             WebhookService.deliveries,
             filter=DeliveryFilter,
             id="webhooks.list_deliveries",
@@ -138,69 +137,67 @@ AREA = Area(
         ),
         DELIVERIES.read(
             "Read a delivery",
-            "The body exactly as it was sent, and of every attempt when it was made, how long it took and what came back.",
+            "Returns the body exactly as sent, and the time, duration and response of every attempt.",
             WebhookService.delivery,
             id="webhooks.read_delivery",
             path=f"{_DELIVERIES}/{{delivery}}",
         ),
         DELIVERIES.write(
             "resend",
-            "Send a delivery again",
-            "A failed or succeeded delivery is sent again at once: the same bytes under the same webhook-id, "
-            "signed anew, with a fresh schedule of attempts. A disabled endpoint, and a delivery that is on its way, answer "
-            "409.",
+            "Resend a delivery",
+            "Resends a failed or succeeded delivery immediately: the same bytes with the same webhook-id and a new signature and "
+            "retry schedule. If the endpoint is disabled, or the delivery is pending: 409.",
             WebhookService.resend,
             path=f"{_DELIVERIES}/{{delivery}}/resend",
             errors=("conflict",),
             agent=Tool(approval=True, outside=True),
-            undo="What was sent is sent.",
+            undo="A sent event cannot be recalled.",
         ),
         ENDPOINTS.write(
             "recover",
-            "Send failed deliveries again",
-            "Every failed delivery that was made in the range is sent again, the oldest of each subject first, "
-            "each with a fresh schedule; at most 50,000 are on their way at a time, and `has_more` tells of others. Events that happened while the endpoint was disabled were never stored: read them "
-            "from the change feed.",
+            "Resend failed deliveries",
+            "Resends every failed delivery that was created in the range, the oldest of each subject first, each with a new retry "
+            "schedule. At most 50,000 are pending at a time; `has_more` states whether there are others. Events that occurred while "
+            "the endpoint was disabled were not stored: read them from the change feed.",
             handler=recover,
             body=wire.RECOVER,
             reply=wire.RECOVERY,
             errors=("conflict",),
             agent=Tool(approval=True, outside=True),
-            undo="What was sent is sent.",
+            undo="A sent event cannot be recalled.",
         ),
         ENDPOINTS.write(
             "rotate_secret",
             "Rotate an endpoint's secret",
-            "Answers a new secret, told this once. For the overlap every delivery carries both signatures, so "
-            "that receivers can be changed over without missing one. Rotating again during an overlap ends the older of the "
-            "two secrets at once.",
+            "Returns a new secret, which is not returned again. During the overlap, every delivery has both signatures, so that "
+            "receivers can switch without missing one. Rotating again during an overlap ends the older of the two secrets immediately.",
             handler=rotate_secret,
             body=wire.ROTATE,
             reply=wire.ENDPOINT_WITH_SECRET,
             encrypt_replay=True,
             undo=Undoing(
-                "The former secret signs again, for 30 days, and the new one counts no longer.", WebhookService.undo
+                "The previous secret signs again, for 30 days, and the new one is revoked.", WebhookService.undo
             ),
         ),
         DELIVERIES.write(
             "test",
             "Send a test event",
-            "A signed `webhook.test` event is sent now, whatever the endpoint subscribes to. Read the delivery to "
-            "see what came back. A disabled endpoint answers 409.",
+            "Sends a signed `webhook.test` event immediately, whatever the endpoint's subscriptions. Read the delivery to see the "
+            "response. If the endpoint is disabled: 409.",
             WebhookService.test,
             made=True,
             path="/v1/webhook-endpoints/{id}/test",
             status=202,
             errors=("conflict",),
             agent=Tool(approval=True, outside=True),
-            undo="What was sent is sent.",
+            undo="A sent event cannot be recalled.",
         ),
         ENDPOINTS.write(
             "emit_sample",
             "Emit a sample event",
-            "In test mode, appends a made-up event of a real type to the log, about things that do not exist, in "
-            "your own catalogue. Change feed, stream and every test endpoint that wants it get it like any other. Endpoints "
-            "that are narrowed to sources or categories are not sent samples about other ones. Live mode answers 409.",
+            "In test mode, appends a sample event of a real type to the log, about fictitious resources in your own catalogue. The "
+            "change feed, streams and all test endpoints that subscribe to it receive it like any other event. Endpoints with filters "
+            "by source or category receive no samples of others. In live mode: 409.",
             handler=emit_sample,
             path="/v1/test/events",
             body=wire.SAMPLE,
@@ -208,7 +205,7 @@ AREA = Area(
             status=202,
             errors=("conflict",),
             agent=Tool(approval=True, outside=True),
-            undo="An event stays in the log for as long as every other.",
+            undo="Events stay in the log for their usual retention.",
         ),
     ),
     ticks=_ticks,

@@ -1,1 +1,1 @@
-"""Backups of a whole service: database, objects and secret, made while it runs, and restored into an empty place."""
+"""Backup of a running service (database, objects, secret), and restore to an empty one."""

@@ -1,4 +1,4 @@
-"""The files of a backup in a folder or one `.tar` file, which has its name only once it is whole."""
+"""Files of a backup in a folder or one `.tar` file, which gets its name when it is complete."""
 
 import hashlib
 import os
@@ -19,12 +19,12 @@ CHUNK = 256 * 1024
 
 
 class BackupError(OperatorError):
-    """A backup cannot be made or restored; the message says why and what to do."""
+    """A backup or restore failed; the message names the reason and the remedy."""
 
 
 @dataclass(frozen=True, slots=True)
 class StoredFile:
-    """A file of a backup, with its size and digest."""
+    """File of a backup with its size and digest."""
 
     name: str
     bytes: int
@@ -32,34 +32,34 @@ class StoredFile:
 
 
 class Entry:
-    """A file that is being added, and counted and hashed meanwhile."""
+    """File that is being added, with its running size and digest."""
 
     def __init__(self, name: str, file: IO[bytes]) -> None:
         self._name, self._file, self._digest, self._bytes = name, file, hashlib.sha256(), 0
 
     def write(self, chunk: bytes) -> None:
-        """Append."""
+        """Append a chunk."""
         self._file.write(chunk)
         self._digest.update(chunk)
         self._bytes += len(chunk)
 
     def stored(self) -> StoredFile:
-        """Return what was written so far."""
+        """Return the file as written so far."""
         return StoredFile(self._name, self._bytes, self._digest.hexdigest())
 
 
 class Writer:
-    """A backup that is being made at `path`, as a context. What a killed process left of it is replaced."""
+    """Context of a backup that is being created at `path`; remains of a killed process are replaced."""
 
     def __init__(self, path: Path) -> None:
         if path.exists():
-            raise BackupError(f"{path} is there already; name another place for the backup.")
+            raise BackupError(f"{path} already exists. Use another path for the backup.")
         if not path.absolute().parent.is_dir():
-            raise BackupError(f"There is no folder {path.absolute().parent} for the backup; make it first.")
+            raise BackupError(f"The folder {path.absolute().parent} of the backup does not exist. Create it first.")
         self._path, self._partial = path, path.with_name(path.name + ".partial")
 
     def __enter__(self) -> "Writer":
-        """Begin."""
+        """Start the backup."""
         _remove(self._partial)
         self._place = _Tar(self._partial, new=True) if self._path.suffix == ".tar" else _Folder(self._partial, new=True)
         return self
@@ -67,57 +67,57 @@ class Writer:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Give the backup its name, or after an error remove it."""
+        """Rename the backup to its final name, or remove it after an error."""
         try:
             self._place.close()
             if error is None:
                 self._partial.rename(self._path)
-                _settle(self._path.absolute().parent)
+                _sync_folder(self._path.absolute().parent)
         finally:
             _remove(self._partial)
 
     @contextmanager
     def adding(self, name: str) -> Iterator[Entry]:
-        """Add a file of this name."""
+        """Add a file with the name."""
         with self._place.adding(name) as file:
             yield Entry(name, file)
 
     def add(self, name: str, content: bytes) -> StoredFile:
-        """Add a file with this content."""
+        """Add a file with the content."""
         with self.adding(name) as entry:
             entry.write(content)
         return entry.stored()
 
 
 class Reader:
-    """A finished backup."""
+    """A complete backup."""
 
     def __init__(self, path: Path) -> None:
         if not path.exists():
-            raise BackupError(f"There is no backup {path}.")
+            raise BackupError(f"The backup {path} does not exist.")
         try:
             self._place = _Folder(path) if path.is_dir() else _Tar(path)
             self.open(MANIFEST).close()
         except (KeyError, OSError, tarfile.TarError) as error:
-            raise BackupError(f"{path} is no finished backup: it has no {MANIFEST}.") from error
+            raise BackupError(f"{path} is not a complete backup: {MANIFEST} is missing.") from error
 
     def open(self, name: str) -> IO[bytes]:
         """Open a file of the backup."""
         return self._place.open(name)
 
     def chunks(self, file: StoredFile) -> Iterator[bytes]:
-        """Iterate over a file's bytes. Raises BackupError, at the latest at the end, when they are not those that were written."""
+        """Iterate over a file's bytes. Raises BackupError, at the latest at the end, if size or digest differ."""
         digest, size = hashlib.sha256(), 0
         try:
-            with self.open(file.name) as opened:
-                while chunk := opened.read(CHUNK):
+            with self.open(file.name) as source:
+                while chunk := source.read(CHUNK):
                     digest.update(chunk)
                     size += len(chunk)
                     yield chunk
         except (KeyError, OSError, tarfile.TarError, EOFError) as error:
-            raise BackupError(f"{file.name} of the backup cannot be read ({error}).") from error
+            raise BackupError(f"{file.name} of the backup is unreadable ({error}). Use another backup.") from error
         if (size, digest.hexdigest()) != (file.bytes, file.sha256):
-            raise BackupError(f"{file.name} of the backup is not what was written; use another backup.")
+            raise BackupError(f"{file.name} of the backup is damaged. Use another backup.")
 
     def whole(self, file: StoredFile) -> bytes:
         """Return all bytes of a file. Raises BackupError."""
@@ -132,7 +132,7 @@ class _Folder:
 
     @contextmanager
     def adding(self, name: str) -> Iterator[IO[bytes]]:
-        path = self._inside(name)
+        path = self._resolve(name)
         for folder in reversed([folder for folder in path.parents if not folder.exists()]):
             folder.mkdir(mode=0o700)
         with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
@@ -145,15 +145,15 @@ class _Folder:
             os.fsync(file.fileno())
 
     def open(self, name: str) -> IO[bytes]:
-        return self._inside(name).open("rb")
+        return self._resolve(name).open("rb")
 
     def close(self) -> None:
         for folder, _, _ in os.walk(self._path):
-            _settle(Path(folder))
+            _sync_folder(Path(folder))
 
-    def _inside(self, name: str) -> Path:
+    def _resolve(self, name: str) -> Path:
         if ".." in name.split("/") or name.startswith("/"):
-            raise BackupError(f"{name!r} is no name of a file in a backup.")
+            raise BackupError(f"{name!r} is not a valid file name in a backup.")
         return self._path / name
 
 
@@ -165,7 +165,7 @@ class _Tar:
             self._tar = tarfile.open(fileobj=self._file, mode="w", format=tarfile.PAX_FORMAT)  # noqa: SIM115  see close
         else:
             self._file = path.open("rb")
-            self._tar = tarfile.open(fileobj=self._file, mode="r:")  # noqa: SIM115  a command reads it to its end
+            self._tar = tarfile.open(fileobj=self._file, mode="r:")  # noqa: SIM115  open until the command ends
 
     @contextmanager
     def adding(self, name: str) -> Iterator[IO[bytes]]:
@@ -177,10 +177,10 @@ class _Tar:
             self._tar.addfile(member, file)
 
     def open(self, name: str) -> IO[bytes]:
-        found = self._tar.extractfile(name)
-        if found is None:
+        member_file = self._tar.extractfile(name)
+        if member_file is None:
             raise KeyError(name)
-        return found
+        return member_file
 
     def close(self) -> None:
         self._tar.close()
@@ -189,7 +189,7 @@ class _Tar:
         self._file.close()
 
 
-def _settle(folder: Path) -> None:
+def _sync_folder(folder: Path) -> None:
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(descriptor)

@@ -1,4 +1,4 @@
-"""What a backup holds, and how it is made while the service runs and restored into an empty place."""
+"""Contents of a backup, and its creation during operation and restore to an empty service."""
 
 import hashlib
 import tempfile
@@ -41,15 +41,15 @@ class StoredObject:
 
     @property
     def file(self) -> StoredFile:
-        """Where its bytes are. The ending lets one key continue another: `a` and `a/b`."""
+        """File with the object's bytes; the suffix allows keys that continue another: `a` and `a/b`."""
         return StoredFile(f"objects/{self.key}~", self.bytes, self.sha256)
 
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """The file that is written last, so that a backup without it is none.
+    """Description of a backup, written last, so that a backup without it is incomplete.
 
-    `made_at` is when the copying of rows began; `missing` are keys that rows name and the object store lacked.
+    `made_at` is the start of the row copy; `missing` are referenced keys that were not in the object store.
     """
 
     format: int
@@ -68,27 +68,27 @@ class Manifest:
 
     @property
     def rows(self) -> int:
-        """The rows of all tables."""
+        """Number of rows of all tables."""
         return sum(table.rows for table in self.tables)
 
 
 def mark(secret: str) -> str:
-    """Return what tells one secret from another, and nothing about it."""
+    """Return a fingerprint of a secret that reveals nothing about it."""
     return hashlib.blake2b(secret.encode(), digest_size=8, person=b"joinery backup").hexdigest()
 
 
 async def make(
     writer: Writer, database_url: str, objects: Objects, secrets: Sequence[str], *, with_secret: bool
 ) -> Manifest:
-    """Copy objects, then the database as of one moment, then the objects that have come since.
+    """Copy objects, then the database as of one moment, then the objects added since.
 
-    So an object that is named at that moment is copied, whether it is deleted or created meanwhile. Raises BackupError.
+    So an object referenced at that moment is copied, even if it is deleted or created meanwhile. Raises BackupError.
     """
-    kept: dict[str, StoredObject] = {}
+    stored_by_key: dict[str, StoredObject] = {}
     missing: set[str] = set()
 
-    async def keep(keys: dict[str, bool]) -> None:
-        for key in keys.keys() - kept.keys():
+    async def copy_objects(keys: dict[str, bool]) -> None:
+        for key in keys.keys() - stored_by_key.keys():
             try:
                 size = await objects.size(key)
                 with writer.adding(StoredObject(key, size, "").file.name) as entry:
@@ -99,21 +99,21 @@ async def make(
                 continue
             stored = entry.stored()
             missing.discard(key)
-            kept[key] = StoredObject(key, stored.bytes, stored.sha256)
+            stored_by_key[key] = StoredObject(key, stored.bytes, stored.sha256)
 
-    async with snapshot(database_url) as before:
-        earlier = await before.objects()
-    await keep(earlier)
+    async with snapshot(database_url) as earlier_snapshot:
+        earlier_keys = await earlier_snapshot.objects()
+    await copy_objects(earlier_keys)
     async with snapshot(database_url) as moment:
         made_at = now()
         tables = [await _copy_table(writer, moment, shape) for shape in await moment.tables()]
-        named = await moment.objects()
+        referenced = await moment.objects()
         sequences, migrations, version = await moment.sequences(), await moment.migrations(), await moment.version()
-    await keep(named)
-    with writer.adding(_OBJECTS) as listed:
-        for one in kept.values():
-            listed.write(msgspec.json.encode(one) + b"\n")
-    made = Manifest(
+    await copy_objects(referenced)
+    with writer.adding(_OBJECTS) as index_entry:
+        for one in stored_by_key.values():
+            index_entry.write(msgspec.json.encode(one) + b"\n")
+    manifest = Manifest(
         format=FORMAT,
         joinery=product_version(),
         postgres=version,
@@ -121,81 +121,81 @@ async def make(
         migrations=migrations,
         tables=tables,
         sequences=sequences,
-        objects=len(kept),
-        objects_bytes=sum(one.bytes for one in kept.values()),
-        objects_file=listed.stored(),
-        missing=sorted(key for key in missing if named.get(key)),
+        objects=len(stored_by_key),
+        objects_bytes=sum(one.bytes for one in stored_by_key.values()),
+        objects_file=index_entry.stored(),
+        missing=sorted(key for key in missing if referenced.get(key)),
         secret_mark=mark(secrets[0]),
         secret=writer.add(_SECRET, "".join(f"{secret}\n" for secret in secrets).encode()) if with_secret else None,
     )
-    writer.add(MANIFEST, msgspec.json.format(msgspec.json.encode(made), indent=1))
-    return made
+    writer.add(MANIFEST, msgspec.json.format(msgspec.json.encode(manifest), indent=1))
+    return manifest
 
 
 async def _copy_table(writer: Writer, moment: Snapshot, shape: TableShape) -> StoredTable:
-    packing = zlib.compressobj(level=1, wbits=_GZIP)
+    compressor = zlib.compressobj(level=1, wbits=_GZIP)
     with writer.adding(f"database/{shape.name}.copy.gz") as entry:
         async for chunk in moment.rows(shape):
-            entry.write(packing.compress(chunk))
-        entry.write(packing.flush())
+            entry.write(compressor.compress(chunk))
+        entry.write(compressor.flush())
     return StoredTable(shape, moment.copied, entry.stored())
 
 
 def checked(reader: Reader) -> Manifest:
-    """Return the manifest after comparing every byte of the backup with it. Raises BackupError."""
+    """Verify every byte of the backup, and return the manifest. Raises BackupError."""
     with reader.open(MANIFEST) as file:
-        found = _decoded(file.read())
+        found = _decode_manifest(file.read())
     for stored in (*(table.file for table in found.tables), found.objects_file, *filter(None, [found.secret])):
         for _ in reader.chunks(stored):
             pass
-    listed = 0
+    index_entry = 0
     for one in objects_of(reader, found):
-        listed += 1
+        index_entry += 1
         for _ in reader.chunks(one.file):
             pass
-    if listed != found.objects:
-        raise BackupError(f"{_OBJECTS} of the backup lists {listed} objects instead of {found.objects}.")
+    if index_entry != found.objects:
+        raise BackupError(f"{_OBJECTS} of the backup lists {index_entry} objects instead of {found.objects}.")
     return found
 
 
-def _decoded(text: bytes) -> Manifest:
+def _decode_manifest(text: bytes) -> Manifest:
     try:
-        if (written := msgspec.json.decode(text)["format"]) != FORMAT:
-            by = (
-                "release 0.1: restore it with that release, then upgrade"
-                if written == 1
-                else "a later release: use that"
+        if (version := msgspec.json.decode(text)["format"]) != FORMAT:
+            origin = (
+                "release 0.1. Restore it with that release, then upgrade"
+                if version == 1
+                else "a later release. Use that release"
             )
-            raise BackupError(f"The backup was made by {by} (docs/operations.md#backups).")
+            raise BackupError(f"The backup was created by {origin} (docs/operations.md#backups).")
         return msgspec.json.decode(text, type=Manifest)
     except (msgspec.MsgspecError, KeyError, TypeError) as error:
-        raise BackupError(f"The backup's {MANIFEST} cannot be read ({error}).") from error
+        raise BackupError(f"The backup's {MANIFEST} is unreadable ({error}). Use another backup.") from error
 
 
 def objects_of(reader: Reader, found: Manifest) -> Iterator[StoredObject]:
-    """Iterate over the objects that the backup holds."""
+    """Iterate over the objects of the backup."""
     for line in reader.whole(found.objects_file).splitlines():
         yield msgspec.json.decode(line, type=StoredObject)
 
 
 def secrets_of(reader: Reader, found: Manifest) -> Sequence[str]:
-    """Return the secrets that the backup holds, the current one first; none if it was made without."""
+    """Return the secrets in the backup, the current one first; empty if it was created without."""
     return reader.whole(found.secret).decode().split() if found.secret else ()
 
 
 def check_secrets(found: Manifest, secrets: Sequence[str]) -> None:
-    """Raise BackupError when the data was made with none of the secrets."""
+    """Raise BackupError if none of the secrets is that of the data."""
     if found.secret_mark not in {mark(secret) for secret in secrets}:
         raise BackupError(
-            "JOINERY_SECRET is not the secret that this data was made with: sealed credentials could not be opened, and no "
-            "key would be known. Set it to the one that was in force when the backup was made."
+            "JOINERY_SECRET is not the secret of this data: encrypted credentials would be unreadable, and no API "
+            "key would be valid. Set it to the secret that was in use when the backup was created."
         )
 
 
 async def restore(reader: Reader, found: Manifest, database_url: str, objects: Objects) -> None:
-    """Store the objects, then load all rows in one transaction: once the database has anything, it has everything.
+    """Store the objects, then load all rows in one transaction, so that the database is either empty or complete.
 
-    Objects that were stored before a failure stay, and are found by the next attempt. Raises BackupError.
+    Objects stored before a failure stay and are reused by the next attempt. Raises BackupError.
     """
     for one in objects_of(reader, found):
         await _put(reader, one, objects)
@@ -203,20 +203,20 @@ async def restore(reader: Reader, found: Manifest, database_url: str, objects: O
         async with loading(database_url) as loader:
             await loader.schema(found.migrations, [table.shape for table in found.tables])
             for table in found.tables:
-                rows = await loader.rows(table.shape, _unpacked(reader, table.file))
+                rows = await loader.rows(table.shape, _decompress(reader, table.file))
                 if rows != table.rows:
-                    raise BackupError(f"{table.shape.name} got {rows} rows instead of {table.rows}.")
+                    raise BackupError(f"{table.shape.name} has {rows} rows instead of {table.rows}.")
             await loader.finish(found.sequences)
         await migrate(database_url)
     except (DumpError, MigrationError) as error:
         raise BackupError(str(error)) from error
 
 
-async def _unpacked(reader: Reader, file: StoredFile) -> AsyncIterator[bytes]:
-    unpacking = zlib.decompressobj(wbits=_GZIP)
+async def _decompress(reader: Reader, file: StoredFile) -> AsyncIterator[bytes]:
+    decompressor = zlib.decompressobj(wbits=_GZIP)
     for chunk in reader.chunks(file):
-        yield unpacking.decompress(chunk)
-    yield unpacking.flush()
+        yield decompressor.decompress(chunk)
+    yield decompressor.flush()
 
 
 async def _put(reader: Reader, stored: StoredObject, objects: Objects) -> None:
@@ -226,7 +226,7 @@ async def _put(reader: Reader, stored: StoredObject, objects: Objects) -> None:
             async for chunk in objects.read(stored.key):
                 digest.update(chunk)
         if (size, digest.hexdigest()) != (stored.bytes, stored.sha256):
-            raise BackupError(f"The object store holds something else under {stored.key}; restore into an empty one.")
+            raise BackupError(f"The object store contains another object under {stored.key}. Restore to an empty one.")
     except ObjectMissing:
         with tempfile.NamedTemporaryFile() as file:
             for part in reader.chunks(stored.file):

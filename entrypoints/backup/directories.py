@@ -1,4 +1,4 @@
-"""Data directories of `joinery up` that are backed up or restored into."""
+"""Data directories of `joinery up` as source of a backup or target of a restore."""
 
 import os
 import shutil
@@ -14,52 +14,52 @@ from entrypoints.up.servers import Postgres
 
 @asynccontextmanager
 async def kept(path: Path) -> AsyncIterator[Mapping[str, str]]:
-    """Yield the environment of the service on the directory; when it is stopped, its database runs for as long as the context.
+    """Yield the environment of the service on the directory; if it is stopped, its database runs during the context.
 
     Raises BackupError, UpError.
     """
-    data = _data(path)
+    data = _data_dir(path)
     if directory.locked(data):
         yield dict(os.environ) | attach(data.path)
         return
     if not os.environ.get("JOINERY_DATABASE_URL") and not (data.postgres / "PG_VERSION").is_file():
-        raise BackupError(f"There is no database in {data.path}; name the directory that `joinery up` was given.")
+        raise BackupError(f"There is no database in {data.path}. Use the data directory of `joinery up`.")
     directory.prepare(data.path)
     directory.refuse_half_restored(data)
-    async with _claimed(data) as env:
+    async with _run_database(data) as env:
         yield env
 
 
 @asynccontextmanager
 async def made(path: Path, secrets: Sequence[str]) -> AsyncIterator[Mapping[str, str]]:
-    """Yield the environment of a service on a new directory, with those secrets; its database runs meanwhile.
+    """Yield the environment of a service on a new directory with the secrets; its database runs during the context.
 
-    Until the context is left without an error, nothing starts on the directory but another restore. Raises BackupError,
+    Until the context ends without an error, only another restore can start on the directory. Raises BackupError,
     UpError.
     """
-    data = _data(path)
+    data = _data_dir(path)
     if directory.locked(data):
-        raise BackupError(f"Joinery is running on {data.path}; restore into a new directory.")
-    begun = data.restoring_file.exists()
-    if not begun and (data.postgres.exists() or (data.objects.is_dir() and any(data.objects.iterdir()))):
-        raise BackupError(f"{data.path} holds data already; restore into a new directory.")
+        raise BackupError(f"Joinery is running on {data.path}. Restore to a new directory.")
+    has_begun = data.restoring_file.exists()
+    if not has_begun and (data.postgres.exists() or (data.objects.is_dir() and any(data.objects.iterdir()))):
+        raise BackupError(f"{data.path} already contains data. Restore to a new directory.")
     directory.prepare(data.path)
     directory.write_private(data.restoring_file, "A backup is being restored into this directory.\n")
-    if begun:
+    if has_begun:
         shutil.rmtree(data.postgres, ignore_errors=True)
     directory.keep_secrets(data, secrets)
-    async with _claimed(data) as env:
+    async with _run_database(data) as env:
         yield env
     data.restoring_file.unlink()
 
 
-def _data(path: Path) -> DataDir:
+def _data_dir(path: Path) -> DataDir:
     return DataDir(path.expanduser().absolute())
 
 
 @asynccontextmanager
-async def _claimed(data: DataDir) -> AsyncIterator[Mapping[str, str]]:
-    """Lock the directory against a start, and run its database unless the environment names another."""
+async def _run_database(data: DataDir) -> AsyncIterator[Mapping[str, str]]:
+    """Lock the directory, and run its database unless the environment names another one."""
     descriptor = directory.lock(data)
     postgres = Postgres(data.path)
     try:

@@ -1,4 +1,4 @@
-"""`joinery audit verify`: whether every organisation's audit entries are as they were written."""
+"""`joinery audit verify`: verification of the audit chains."""
 
 from typing import Any
 
@@ -18,22 +18,22 @@ async def verify(
     mode: Mode | None = None,
     store: Store = DEFAULT,
 ) -> int:
-    """Check that no audit entry was changed, taken out, put in or moved; exit with 1 if one was.
+    """Check that no audit entry was changed, removed, inserted or moved; exit with 1 if one was.
 
-    Checks the chains of all organisations. What was printed of a chain's head earlier, by this command or as the hash of
-    an entry, can be noted elsewhere and checked again: who rewrites a whole chain is found by that alone.
+    Checks the chains of all organisations. Store the printed hash of a chain's head elsewhere and check it again later: only
+    this detects that a whole chain was rewritten.
 
     Args:
-        org: only this organisation's: its id, or its name if that is unique
-        noted: N:HASH: entry N must have this hash (with --org and --mode); again for more
-        mode: only this mode's
+        org: only this organisation: its ID, or its name if that is unique
+        noted: N:HASH: entry N must have this hash (with --org and --mode); repeatable
+        mode: only this mode
     """
     if noted and not (org and mode):
-        raise CommandError("--noted is of one chain: name it with --org and --mode.")
+        raise CommandError("--noted applies to one chain. Select it with --org and --mode.")
     try:
-        hashes = {int(number): bytes.fromhex(hash) for number, _, hash in (one.partition(":") for one in noted)}
+        hashes = {int(number): bytes.fromhex(hash) for number, _, hash in (entry.partition(":") for entry in noted)}
     except ValueError:
-        raise CommandError("--noted takes an entry's number and its hash, as in 4711:9f86d081…") from None
+        raise CommandError("--noted takes an entry number and its hash, for example 4711:9f86d081….") from None
     reports = []
     async with store.open() as parts:
         for organisation in [await find_organisation(parts, org)] if org else await parts[OrgRegistry].named(""):
@@ -41,12 +41,12 @@ async def verify(
                 async with parts[UnitOfWork].read(Tenant(organisation.id, livemode)) as tx:
                     reports.append(await AuditService().verify(tx, hashes))
     whole = not any(report.faults for report in reports)
-    answer = {"whole": whole, "chains": [_json(report) for report in reports]}
-    store.answer(answer, *(map(_sentence, reports) if reports else ["There is no organisation yet."]))
+    answer = {"whole": whole, "chains": [_report_json(report) for report in reports]}
+    store.answer(answer, *(map(_describe_report, reports) if reports else ["No organisations."]))
     return 0 if whole else 1
 
 
-def _json(report: ChainReport) -> dict[str, Any]:
+def _report_json(report: ChainReport) -> dict[str, Any]:
     return attributes(report, "entries", "faults", "more") | {
         "organisation": report.tenant.org,
         "mode": report.tenant.mode,
@@ -56,26 +56,26 @@ def _json(report: ChainReport) -> dict[str, Any]:
     }
 
 
-def _sentence(report: ChainReport) -> str:
+def _describe_report(report: ChainReport) -> str:
     head = f"{report.tenant.org} {report.tenant.mode}: "
-    before = f", {report.before} from before the chain" if report.before else ""
+    before = f", {report.before} older than the chain" if report.before else ""
     if not report.faults:
-        end = f"; entry {report.head.last} has the hash {report.head.hash.hex()}" if report.entries else ""
-        return f"{head}whole, {report.entries} entries{before}{end}"
-    told = "".join(f"\n  {_fault(fault)}" for fault in report.faults)
-    told += f"\n  and {report.more:,} more" if report.more else ""
-    return f"{head}NOT WHOLE, {report.entries} entries hold{before}{told}"
+        head_hash = f"; entry {report.head.last} has the hash {report.head.hash.hex()}" if report.entries else ""
+        return f"{head}intact, {report.entries} entries{before}{head_hash}"
+    details = "".join(f"\n  {_describe_fault(fault)}" for fault in report.faults)
+    details += f"\n  and {report.more:,} more" if report.more else ""
+    return f"{head}NOT INTACT, {report.entries} valid entries{before}{details}"
 
 
-_WORDS = {
-    FaultKind.CHANGED: "is not as it was written",
+_DESCRIPTIONS = {
+    FaultKind.CHANGED: "was changed",
     FaultKind.MISSING: "missing",
-    FaultKind.REORDERED: "does not stand where it was written",
-    FaultKind.INSERTED: "was put in",
-    FaultKind.UNCHECKED: "is not kept any more, so what was noted of it cannot be compared",
+    FaultKind.REORDERED: "was moved",
+    FaultKind.INSERTED: "was inserted",
+    FaultKind.UNCHECKED: "is no longer stored, so its noted hash cannot be checked",
 }
 
 
-def _fault(fault: ChainFault) -> str:
+def _describe_fault(fault: ChainFault) -> str:
     number = f"{fault.sequence}" if fault.until in (None, fault.sequence) else f"{fault.sequence} to {fault.until}"
-    return f"{number}{f' ({fault.entry})' if fault.entry else ''}: {_WORDS[fault.kind]}"
+    return f"{number}{f' ({fault.entry})' if fault.entry else ''}: {_DESCRIPTIONS[fault.kind]}"

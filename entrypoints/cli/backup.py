@@ -19,65 +19,65 @@ from ports.objects import Objects
 async def backup(
     path: Path, /, *, without_secret: bool = False, data_dir: Path | None = None, json: bool = False
 ) -> int:
-    """Copy everything, while it runs: rows, objects, the secret.
+    """Back up the running service: rows, objects, the secret.
 
     Args:
-        path: a folder to make, or a file that ends with .tar
-        without_secret: leave the secret out; without it a backup is useless
-        data_dir: the store of `joinery up`, running or stopped
+        path: a new folder, or a file that ends with .tar
+        without_secret: omit the secret; a restore then requires it from elsewhere
+        data_dir: the data directory of `joinery up`, running or stopped
         json: print one JSON object
     """
     with Writer(path) as writer:
         if data_dir is None:
-            made = await _copy(writer, settings.from_environment(_environment()), with_secret=not without_secret)
+            manifest = await _copy(writer, settings.from_environment(_environment()), with_secret=not without_secret)
         else:
             async with directories.kept(data_dir) as env:
-                made = await _copy(writer, settings.from_environment(env), with_secret=not without_secret)
+                manifest = await _copy(writer, settings.from_environment(env), with_secret=not without_secret)
     lines = [
-        f"Copied {made.rows} rows and {made.objects} objects ({made.objects_bytes / 2**20:.1f} MiB) to {path}.",
-        "The secret is in it: whoever reads the backup can open what is sealed. Keep it as safe as the service itself."
-        if made.secret
-        else "The secret is NOT in it: without JOINERY_SECRET nothing sealed can be opened and no key works. Keep that, too.",
-        *_missing(made),
+        f"Backed up {manifest.rows} rows and {manifest.objects} objects ({manifest.objects_bytes / 2**20:.1f} MiB) to {path}.",
+        "The backup contains the secret, which decrypts all protected values. Protect it like the service itself."
+        if manifest.secret
+        else "The backup does NOT contain the secret. A restore requires JOINERY_SECRET: keep it, too.",
+        *_describe_missing(manifest),
     ]
-    return Store(json=json).answer({**_summary(made), "backup": str(path)}, *lines)
+    return Store(json=json).answer({**_summary(manifest), "backup": str(path)}, *lines)
 
 
 async def _copy(writer: Writer, configured: Settings, *, with_secret: bool) -> Manifest:
-    made = await contents.make(
+    manifest = await contents.make(
         writer, configured.owner_url, _objects(configured), configured.secrets, with_secret=with_secret
     )
     await record_backup(configured.owner_url)
-    return made
+    return manifest
 
 
 async def restore(path: Path, /, *, data_dir: Path | None = None, json: bool = False) -> int:
-    """Fill an empty database and object store from a backup.
+    """Restore a backup to an empty database and object store.
 
     Args:
-        path: what `joinery backup` made
-        data_dir: a new directory for `joinery up` (default: the settings' servers)
+        path: a backup by `joinery backup`
+        data_dir: a new data directory for `joinery up` (default: the configured servers)
         json: print one JSON object
     """
     reader = Reader(path)
-    found = contents.checked(reader)
+    manifest = contents.checked(reader)
     if data_dir is None:
-        await _restore(reader, found, settings.from_environment(_environment()))
+        await _restore(reader, manifest, settings.from_environment(_environment()))
     else:
-        secrets = contents.secrets_of(reader, found) or settings.secrets_of(_environment())
+        secrets = contents.secrets_of(reader, manifest) or settings.secrets_of(_environment())
         if not secrets:
-            raise BackupError("The backup has no secret; set JOINERY_SECRET to the one that this data was made with.")
-        contents.check_secrets(found, secrets)
+            raise BackupError("The backup has no secret. Set JOINERY_SECRET to the secret of the backed-up service.")
+        contents.check_secrets(manifest, secrets)
         async with directories.made(data_dir, secrets) as env:
-            await _restore(reader, found, settings.from_environment(env))
-    where = f"`joinery up --data-dir {data_dir}` starts it" if data_dir else "its processes may start"
-    sentence = f"Restored {found.rows} rows of {found.made_at} and {found.objects} objects; {where}."
-    return Store(json=json).answer({**_summary(found), "restored": True}, sentence, *_missing(found))
+            await _restore(reader, manifest, settings.from_environment(env))
+    where = f"start it with `joinery up --data-dir {data_dir}`" if data_dir else "you can start its processes"
+    sentence = f"Restored {manifest.rows} rows of {manifest.made_at} and {manifest.objects} objects; {where}."
+    return Store(json=json).answer({**_summary(manifest), "restored": True}, sentence, *_describe_missing(manifest))
 
 
-async def _restore(reader: Reader, found: Manifest, configured: Settings) -> None:
-    contents.check_secrets(found, configured.secrets)
-    await contents.restore(reader, found, configured.owner_url, _objects(configured))
+async def _restore(reader: Reader, manifest: Manifest, configured: Settings) -> None:
+    contents.check_secrets(manifest, configured.secrets)
+    await contents.restore(reader, manifest, configured.owner_url, _objects(configured))
 
 
 def _environment() -> dict[str, str]:
@@ -88,15 +88,17 @@ def _objects(configured: Settings) -> Objects:
     return objects_of(configured, WorkingKeys(configured.secrets))
 
 
-def _summary(found: Manifest) -> dict[str, Any]:
-    return attributes(found, "joinery", "postgres", "made_at", "objects", "objects_bytes", "missing") | {
-        "tables": {table.shape.name: table.rows for table in found.tables},
-        "secret": found.secret is not None,
+def _summary(manifest: Manifest) -> dict[str, Any]:
+    return attributes(manifest, "joinery", "postgres", "made_at", "objects", "objects_bytes", "missing") | {
+        "tables": {table.shape.name: table.rows for table in manifest.tables},
+        "secret": manifest.secret is not None,
     }
 
 
-def _missing(found: Manifest) -> list[str]:
-    count = len(found.missing)
+def _describe_missing(manifest: Manifest) -> list[str]:
+    count = len(manifest.missing)
     return (
-        [f"{count} objects that rows name were not in the object store, such as {found.missing[0]}."] if count else []
+        [f"{count} referenced objects were missing in the object store, such as {manifest.missing[0]}."]
+        if count
+        else []
     )

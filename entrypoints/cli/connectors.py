@@ -1,4 +1,4 @@
-"""Connectors and probes tried on this machine, without a server: which load, what they make of a file, and what a website offers."""
+"""Commands for connectors and probes without a server: installed plugins, parsing of a file, check of a website."""
 
 import json as jsons
 import os
@@ -38,15 +38,15 @@ from entrypoints.operations.validation import SchemaFaults
 from entrypoints.reader import NoNetwork
 from entrypoints.settings import plugins_path, private_hosts_of
 
-_SHOWN = 20
-_SPOOLED = 64 << 20
+_MAX_SHOWN = 20
+_SPOOL_BYTES = 64 << 20
 
 
 def load_connectors(http: HttpClient) -> PluggyConnectors:
     """Load the connectors that the settings allow.
 
     Raises:
-        CommandError: The list of allowed plugins cannot be read.
+        CommandError: The list of allowed plugins is unreadable.
     """
     try:
         return connect(plugins_path(os.environ), http, product_version=product_version())
@@ -55,7 +55,7 @@ def load_connectors(http: HttpClient) -> PluggyConnectors:
 
 
 async def plugins(what: Literal["list", "check"], /, *, json: bool = False) -> int:
-    """List or check connector plugins; `check` exits with 1 when a listed plugin does not load.
+    """List or check connector plugins; `check` exits with 1 if a listed plugin does not load.
 
     Args:
         json: print JSON
@@ -84,21 +84,21 @@ def read(
     warehouse: str | None = None,
     price_code: str | None = None,
 ) -> int:
-    """Try a feed: map and normalise a file, without a server. Exits with 1 when its items have no key.
+    """Test a feed: map and normalise a file, without a server. Exits with 1 if its items have no key.
 
     Args:
         file: CSV, TSV, Excel, JSON, JSON Lines, XML, or one of them in a zip or gzip
         json: print mapping, products and problems as one JSON object
-        currency: of prices that name none (ISO 4217; usd also reads bare sizes as inches)
+        currency: default currency of prices (ISO 4217; with usd, sizes without unit are inches)
         decimal: the decimal mark
-        stream: what the file states
-        format: the file's format, where its content does not tell
-        connector: what reads the file (csv reads all files)
-        warehouse: the location of stock that names none
-        price_code: which price column to take where there are several
+        stream: the stream that the file contains
+        format: the file's format, if not recognisable from its content
+        connector: the connector that reads the file (csv reads all files)
+        warehouse: the location of stock without one
+        price_code: the price column to use if there are several
     """
     if not file.is_file():
-        raise CommandError(f"There is no file {file}.")
+        raise CommandError(f"The file {file} does not exist.")
     connectors = load_connectors(NoNetwork())
     currency = currency.lower() if currency else None
     buckets, room = spool_bounds(file)
@@ -115,7 +115,7 @@ def read(
             buckets=buckets,
             room=room,
         )
-        spools = partial(FileSpools, limit=_SPOOLED)
+        spools = partial(FileSpools, limit=_SPOOL_BYTES)
         heads, rows = (SnapshotReading(connectors, JsonCodec(), spools, order) for _ in range(2))
         try:
             return (_print_json if json else _print_text)(_Feed(heads, rows, order))
@@ -127,37 +127,37 @@ def read(
 
 
 class _Feed:
-    """A file being read: first what its columns mean, then its rows."""
+    """A feed file that is parsed in two passes: column mapping, then rows."""
 
     def __init__(self, heads: SnapshotReading, rows: SnapshotReading, order: ReadingOrder) -> None:
         self._heads, self._rows, self._order = heads, rows, order
         self.problems: list[Problem] = []
-        self.told = 0
+        self.problem_count = 0
         self.failure: str | None = None
         self.rows = 0
 
     def mappings(self) -> Iterator[tuple[str | None, HeaderMapping]]:
-        """Each table's name and what its columns mean. Raises ParseFailed."""
+        """Yield each table's name and column mapping. Raises ParseFailed."""
         return self._heads.mappings()
 
     def products(self) -> Iterator[ProductStatement]:
-        """The products, one by one; `problems` and `failure` are whole after the last."""
+        """Yield the products; `problems` and `failure` are complete after the last one."""
         try:
             spooled = self._rows.spool()
         except NeedsMapping as failure:
             self.failure = str(failure)
             return
-        self.rows, self.problems, self.told = spooled.rows, list(spooled.problems), spooled.problem_count
+        self.rows, self.problems, self.problem_count = spooled.rows, list(spooled.problems), spooled.problem_count
         for bucket in range(self._order.buckets):
             buckets = range(bucket, bucket + 1)
             keys = [mark.key for mark in self._rows.gather(buckets).fingerprints]
-            found: list[Problem] = []
-            yield from self._rows.statements(buckets, keys, found)
-            self.told += len(found)
-            self.problems += found
+            problems: list[Problem] = []
+            yield from self._rows.statements(buckets, keys, problems)
+            self.problem_count += len(problems)
+            self.problems += problems
 
 
-def _mapping(sheet: str | None, mapping: HeaderMapping) -> dict[str, Any]:
+def _mapping_json(sheet: str | None, mapping: HeaderMapping) -> dict[str, Any]:
     return {
         "sheet": sheet,
         "headers": mapping.headers,
@@ -167,7 +167,7 @@ def _mapping(sheet: str | None, mapping: HeaderMapping) -> dict[str, Any]:
     }
 
 
-def _product(statement: ProductStatement) -> dict[str, Any]:
+def _product_json(statement: ProductStatement) -> dict[str, Any]:
     return {
         "key": statement.key,
         "data": statement.data,
@@ -183,36 +183,36 @@ def _product(statement: ProductStatement) -> dict[str, Any]:
     }
 
 
-def _problem(problem: Problem) -> dict[str, Any]:
+def _problem_json(problem: Problem) -> dict[str, Any]:
     names = ("sheet", "line", "column", "field", "problem", "detail")
     return {name: value for name in names if (value := getattr(problem, name)) is not None}
 
 
 def _print_json(feed: _Feed) -> int:
-    """Print one JSON object; products are printed as they are read."""
+    """Print one JSON object; products are printed while they are read."""
 
     def text(value: Any) -> str:
         return JsonCodec().encode(value).decode()
 
-    mappings = text([_mapping(sheet, mapping) for sheet, mapping in feed.mappings()])
+    mappings = text([_mapping_json(sheet, mapping) for sheet, mapping in feed.mappings()])
     print(f'{{"object":"reading","mappings":{mappings},"products":[', end="")
     for number, statement in enumerate(feed.products()):
-        print(",\n" if number else "\n", text(_product(statement)), sep="", end="")
-    rest = {"problems": [_problem(problem) for problem in feed.problems], "problem_count": feed.told}
+        print(",\n" if number else "\n", text(_product_json(statement)), sep="", end="")
+    rest = {"problems": [_problem_json(problem) for problem in feed.problems], "problem_count": feed.problem_count}
     print("],", text({**rest, "rows": feed.rows, "failure": feed.failure}).removeprefix("{"), sep="\n")
     return 1 if feed.failure else 0
 
 
 def _print_text(feed: _Feed) -> int:
-    """Print what a person wants to see first: columns, counts, the first problems."""
+    """Print columns, counts and the first problems."""
     for sheet, mapping in feed.mappings():
         print(sheet or "Columns")
         for column in mapping.columns:
             settings = " ".join(f"{name}={value}" for name, value in column.settings.items())
-            known = f"{column.field:<32}{column.tier.value:<10}{column.confidence:>5.0%}  {settings}"
-            print(f"  {_title(column.column):<40}{known}".rstrip())
-        for left in mapping.unmapped:
-            print(f"  {_title(left.column):<40}{'-':<32}{left.reason.value}")
+            description = f"{column.field:<32}{column.tier.value:<10}{column.confidence:>5.0%}  {settings}"
+            print(f"  {_title(column.column):<40}{description}".rstrip())
+        for unmapped in mapping.unmapped:
+            print(f"  {_title(unmapped.column):<40}{'-':<32}{unmapped.reason.value}")
     products = variants = offers = 0
     for statement in feed.products():
         products += 1
@@ -222,13 +222,13 @@ def _print_text(feed: _Feed) -> int:
         print(f"\n{feed.failure}")
         return 1
     print(
-        f"\n{feed.rows:,} rows: {products:,} products, {variants:,} variants, {offers:,} offers; {feed.told:,} problems"
+        f"\n{feed.rows:,} rows: {products:,} products, {variants:,} variants, {offers:,} offers; {feed.problem_count:,} problems"
     )
-    for problem in feed.problems[:_SHOWN]:
+    for problem in feed.problems[:_MAX_SHOWN]:
         places = (problem.sheet, f"line {problem.line}" if problem.line else None, problem.column)
         print(f"  {problem.problem.value:<18}{', '.join(filter(None, places))}: {problem.detail}")
-    if feed.told > _SHOWN:
-        print(f"  … and {feed.told - _SHOWN:,} more; --json prints them all")
+    if feed.problem_count > _MAX_SHOWN:
+        print(f"  … and {feed.problem_count - _MAX_SHOWN:,} more; use --json to print them all")
     return 0
 
 
@@ -237,7 +237,7 @@ def _title(header: str) -> str:
 
 
 async def probe(url: str, /, *, json: bool = False) -> int:
-    """Look at a website as a source probe does, without a server; print the report and the proposed source.
+    """Check a website as a source probe does, without a server; print the report and the proposed source.
 
     Args:
         json: print one JSON object
@@ -256,22 +256,22 @@ async def probe(url: str, /, *, json: bool = False) -> int:
         view = View(Tenant("", livemode=True), now())
         print(jsons.dumps({"report": REPORT.render(outcome.report, view), "proposal": outcome.proposal}, indent=2))
     else:
-        for line in _lines(outcome):
+        for line in _format_report(outcome):
             print("".join(letter if letter.isprintable() else "?" for letter in line))
     return 0
 
 
-def _lines(outcome: Outcome) -> Iterator[str]:
+def _format_report(outcome: Outcome) -> Iterator[str]:
     report = outcome.report
     delay = report.robots.crawl_delay_seconds
     yield f"site        {report.final_url}"
     yield f"robots.txt  {report.robots.state}" + (f", {delay:g} seconds between requests" if delay else "")
-    yield f"platform    {report.platform} ({report.confidence:.0%} sure)"
+    yield f"platform    {report.platform} ({report.confidence:.0%} confidence)"
     if report.wall:
-        yield f"wall        {report.wall.kind}: {report.wall.detail}"
+        yield f"barrier     {report.wall.kind}: {report.wall.detail}"
     if report.feed:
         counted = report.feed.total if report.feed.total is not None else report.feed.products
-        yield f"feed        {report.feed.url} answers {report.feed.status}, products: {counted}"
+        yield f"feed        {report.feed.url} status {report.feed.status}, products: {counted}"
     if report.sitemap:
         more = " and more" if report.sitemap.truncated else ""
         yield f"sitemaps    {len(report.sitemap.read)} read, {report.sitemap.product_pages}{more} pages of products"

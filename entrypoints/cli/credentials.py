@@ -1,4 +1,4 @@
-"""What programs authenticate with: API keys and OAuth apps."""
+"""Commands for the credentials of programs: API keys and OAuth apps."""
 
 from datetime import timedelta
 from typing import Annotated, Any
@@ -28,47 +28,47 @@ async def create_key(
     mode: Mode,
     scopes: str = "all",
     restricted: bool = False,
-    name: str = "made by an operator",
+    name: str = "created by an operator",
     member: str | None = None,
     expires_in_days: int | None = None,
     network: tuple[str, ...] = (),
     store: OrganisationStore,
 ) -> int:
-    """Make an API key; its secret is shown once.
+    """Create an API key; its secret is shown once.
 
     Args:
         scopes: all, or a comma-separated list
         restricted: for an unattended AI agent
-        member: the key never holds more than the role of the member with this address
-        network: may only be used from there (CIDR); again for more
+        member: limit the key to the role of the member with this email address
+        network: allow use only from this network (CIDR); repeatable
     """
     async with store.change("keys.create", mode) as (parts, organisation, tx):
-        of_member = await tx[OrgStore].member(member) if member else None
-        if member and of_member is None:
-            raise CommandError(f"{member} is no member of the organisation; add them with `joinery member add`.")
+        owner = await tx[OrgStore].member(member) if member else None
+        if member and owner is None:
+            raise CommandError(f"{member} is not a member of the organisation. Add them with `joinery member add`.")
         request = KeyRequest(
             name=name,
             restricted=restricted,
             scopes=SCOPES if scopes == "all" else frozenset(filter(None, scopes.split(","))),
-            role=of_member.role if of_member else "owner",
+            role=owner.role if owner else "owner",
             networks=network,
             expires_at=tx.now + timedelta(days=expires_in_days) if expires_in_days else None,
-            member=of_member.user if of_member else None,
+            member=owner.user if owner else None,
         )
         key, secret = await issue_key(parts, tx, request)
     answer = {"organisation": organisation.id, "key": key.id, "secret": secret}
-    return store.answer(answer, f"Key {key.id}; its secret, shown only now: {secret}")
+    return store.answer(answer, f"Created key {key.id}. Its secret, shown only once: {secret}")
 
 
 async def revoke_key(*, mode: Mode, key: str, store: OrganisationStore) -> int:
-    """End an API key at once.
+    """Revoke an API key immediately.
 
     Args:
-        key: its id
+        key: its ID
     """
     async with store.change("keys.revoke", mode) as (_, _, tx):
         if not await tx[KeyStore].revoke(key):
-            raise CommandError(f"The organisation has no key {key!r} in force in {mode} mode.")
+            raise CommandError(f"The organisation has no valid key {key!r} in {mode} mode.")
         await tx[AuditLog].add(Change("api_key", key, "update", {"revoked": False}, {"revoked": True}))
     return store.answer({"key": key, "revoked": True}, f"Revoked {key}.")
 
@@ -81,19 +81,19 @@ async def create_app(
     scopes: str = "all",
     store: OrganisationStore,
 ) -> int:
-    """Make an OAuth app; its secret is shown once.
+    """Create an OAuth app; its secret is shown once.
 
     Args:
-        name: as people read it who are asked for their consent
-        redirect_uri: where answers go; again for more
-        scopes: what it may ask for: all, or a comma-separated list
+        name: shown to users on the consent page
+        redirect_uri: allowed redirect URI; repeatable
+        scopes: scopes that it may request: all, or a comma-separated list
     """
-    wanted = NewApp(name, AppKind(kind.replace("-", "_")), redirect_uri, scopes_of(scopes.split(",")))
+    new_app = NewApp(name, AppKind(kind.replace("-", "_")), redirect_uri, scopes_of(scopes.split(",")))
     async with store.change("oauth.create_app") as (parts, organisation, tx):
-        app, secret = await parts[AppService].create_app(tx, _owner(organisation), wanted)
-    shown = f"Its secret, shown only now: {secret}" if secret else "It is a public app: it has no secret."
-    answer = {"organisation": organisation.id, **_described(app), **({"client_secret": secret} if secret else {})}
-    return store.answer(answer, f"App {app.name}: client_id {app.client_id}\n{shown}")
+        app, secret = await parts[AppService].create_app(tx, _owner(organisation), new_app)
+    secret_line = f"Its secret, shown only once: {secret}" if secret else "A public app has no secret."
+    answer = {"organisation": organisation.id, **_app_json(app), **({"client_secret": secret} if secret else {})}
+    return store.answer(answer, f"Created app {app.name}. client_id {app.client_id}\n{secret_line}")
 
 
 async def list_apps(*, store: OrganisationStore) -> int:
@@ -104,12 +104,12 @@ async def list_apps(*, store: OrganisationStore) -> int:
     ):
         apps = await tx[AppStore].all()
     lines = [f"{app.client_id}  {app.kind:<12} {app.name}" for app in apps]
-    answer = {"organisation": organisation.id, "apps": [_described(app) for app in apps]}
-    return store.answer(answer, *lines or ["There is no app yet."])
+    answer = {"organisation": organisation.id, "apps": [_app_json(app) for app in apps]}
+    return store.answer(answer, *lines or ["No apps."])
 
 
 async def delete_app(*, app: str, store: OrganisationStore) -> int:
-    """Delete an OAuth app; its tokens prove nothing from then on.
+    """Delete an OAuth app; its tokens become invalid.
 
     Args:
         app: its client_id
@@ -118,16 +118,16 @@ async def delete_app(*, app: str, store: OrganisationStore) -> int:
         try:
             await parts[AppService].delete_app(tx, _owner(organisation), app)
         except DomainError as error:
-            raise CommandError(f"There is no app {app!r}; `joinery app list` shows them.") from error
+            raise CommandError(f"There is no app {app!r}. List apps with `joinery app list`.") from error
     return store.answer({"organisation": organisation.id, "deleted": app}, f"Deleted {app}.")
 
 
 def _owner(organisation: Organisation) -> Principal:
-    """Operators act as an owner would in the console."""
+    """Return the principal of the operator, who acts as an owner in the console."""
     tenant = Tenant(organisation.id, True)
     return Principal(tenant, OPERATOR, "console", "owner", ROLES["owner"], organisation, session=True)
 
 
-def _described(app: App) -> dict[str, Any]:
+def _app_json(app: App) -> dict[str, Any]:
     scopes = "all" if app.scopes == SCOPES else ",".join(sorted(app.scopes))
     return attributes(app, "client_id", "name", "kind", "redirect_uris") | {"scopes": scopes}

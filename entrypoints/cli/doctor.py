@@ -1,4 +1,4 @@
-"""`joinery doctor`: what is configured, what can be reached, what is wrong and what to do about it."""
+"""`joinery doctor`: checks of configuration, connections and stored data, with remedies."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import asdict, dataclass
@@ -30,12 +30,12 @@ from ports.models import Models
 from ports.objects import Objects
 from ports.unit_of_work import UnitOfWork
 
-_CONFIRM = "`joinery doctor --repair-schedule`"
+_REPAIR_COMMAND = "`joinery doctor --repair-schedule`"
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """The result of one check: `state` is ok, warning or wrong; `detail` says what was seen, or what to do."""
+    """Result of one check: `state` is ok, warning or wrong; `detail` is the observation or the remedy."""
 
     name: str
     state: str
@@ -43,11 +43,11 @@ class Finding:
 
 
 async def doctor(*, sweep: bool = False, repair_schedule: bool = False, store: Store = DEFAULT) -> int:
-    """Tell what is configured, reachable and wrong; exit with 1 when something is wrong.
+    """Check the configuration, connections and stored data; exit with 1 if a check fails.
 
     Args:
-        sweep: first free and delete what nothing needs, as the scheduler does
-        repair_schedule: make implausibly late due times due now, and confirm that the database's clock is right
+        sweep: first delete unused objects, as the scheduler does
+        repair_schedule: reset implausibly late due times to now, and confirm that the database's clock is right
     """
     findings = [Finding("joinery", "ok", f"version {product_version()}, schema {available()[-1][0]}")]
     report: dict[str, Any] = {}
@@ -70,7 +70,7 @@ async def doctor(*, sweep: bool = False, repair_schedule: bool = False, store: S
         if states["database"] == "ok":
             findings += await _clock(configured, repair=repair_schedule)
             if states["objects"] == "ok":
-                findings += await _stored(configured, report, sweep=sweep)
+                findings += await _check_storage(configured, report, sweep=sweep)
     lines = [f"{finding.state:<8} {finding.name:<12} {finding.detail}" for finding in findings]
     store.answer({"findings": [asdict(finding) for finding in findings], **report}, *lines)
     return 1 if any(finding.state == "wrong" for finding in findings) else 0
@@ -87,27 +87,30 @@ async def _database(configured: Settings) -> tuple[str, str]:
     schema = await read_compatibility(configured.owner_url)
     if fault := schema.fault():
         return "wrong", fault
-    later = f"of a later, compatible release ({schema.unknown()[-1]})" if schema.unknown() else "up to date"
+    schema_state = f"of a later, compatible release ({schema.unknown()[-1]})" if schema.unknown() else "up to date"
     async with opened(configured) as container, container[Pool].coordinator() as link:
         cursor = await link.cursor.execute(
             "SELECT current_setting('server_version'), bool_or(rolsuper OR rolbypassrls) FROM pg_roles "
             "WHERE rolname = ANY(%s)",
             ([APP, SYSTEM],),
         )
-        version, unbound = await cursor.fetchone() or ("?", True)
-    if unbound:
-        return "wrong", f"Row-level security does not bind {APP} or {SYSTEM}; take that role's rights away."
-    return "ok", f"PostgreSQL {version}, schema {later}, row-level security in force"
+        version, is_privileged = await cursor.fetchone() or ("?", True)
+    if is_privileged:
+        return (
+            "wrong",
+            f"Role {APP} or {SYSTEM} bypasses row-level security. Revoke its superuser and BYPASSRLS attributes.",
+        )
+    return "ok", f"PostgreSQL {version}, schema {schema_state}, row-level security enforced"
 
 
 async def _queue(configured: Settings) -> tuple[str, str]:
     if not configured.redis_url:
-        return "warning", "JOINERY_REDIS_URL is not set; workers look into the database instead."
+        return "warning", "JOINERY_REDIS_URL is not set. Workers poll the database instead."
     queue = ArqQueue(configured.redis_url)
     try:
         if await queue.healthy():
-            return "ok", "Redis answers"
-        return "wrong", "Redis does not answer; nothing is lost, but wakes take longer. Check JOINERY_REDIS_URL."
+            return "ok", "Redis is available"
+        return "wrong", "Redis is unavailable. No data is lost, but workers start jobs later. Check JOINERY_REDIS_URL."
     finally:
         await queue.close()
 
@@ -124,61 +127,63 @@ async def _objects(configured: Settings) -> tuple[str, str]:
 async def _connectors(configured: Settings) -> tuple[str, str]:
     async with opened(configured) as container:
         names = ", ".join(info.name for info in container[Connectors].infos())
-    return ("ok", names) if names else ("wrong", "none loads; see `joinery plugins check`")
+    return ("ok", names) if names else ("wrong", "No connector loads. Run `joinery plugins check`.")
 
 
 async def _models(configured: Settings) -> tuple[str, str]:
     if configured.models is None:
-        return "ok", "none is asked"
+        return "ok", "no model is configured"
     async with opened(configured) as container:
         container.find(Models)
-    found = configured.provider
-    provider = f"{found.model} at {found.url} ({found.api})" if found else configured.models
-    return "ok", f"asked about columns that nothing else understands, and by the judge: {provider}"
+    provider_settings = configured.provider
+    provider = (
+        f"{provider_settings.model} at {provider_settings.url} ({provider_settings.api})"
+        if provider_settings
+        else configured.models
+    )
+    return "ok", f"for unrecognised columns and match judgement: {provider}"
 
 
 async def _clock(configured: Settings, *, repair: bool) -> list[Finding]:
-    """Compare the clocks and find implausible due times; `repair` makes those due and confirms the database's clock."""
+    """Compare the clocks and find implausible due times; `repair` resets them and confirms the database's clock."""
     async with opened(configured) as container:
         guard, schedule = container[PostgresPurgeGuard], container[PostgresScheduleRepair]
         before, offset = await guard.state(), CLOCK.offset()
-        found = await (schedule.repair() if repair else schedule.find())
+        late_by_kind = await (schedule.repair() if repair else schedule.find())
         if repair:
             await guard.confirm()
     now, last = f"{before.now:%Y-%m-%d %H:%M:%S} UTC", f"{before.last_at:%Y-%m-%d %H:%M} UTC"
-    late = ", ".join(f"{number} {name}" for name, number in found.items() if number)
+    late = ", ".join(f"{number} {name}" for name, number in late_by_kind.items() if number)
     times = f"the last one was at {last}, and the database's clock is at {now}"
     clock = Finding("clock", "ok", f"within {MAX_OFFSET:g} s of the database's clock ({now})")
-    scheduled = Finding("schedule", "ok", f"made due now: {late}" if late else "all due times are plausible")
+    scheduled = Finding("schedule", "ok", f"reset to now: {late}" if late else "all due times are plausible")
     purges = Finding("purges", "ok", f"no longer refused: {times}" if before.refused else f"last at {last}")
     if abs(offset) > MAX_OFFSET:
         detail = f"This machine's clock differs by {offset:+.0f} s from the database's clock ({now})"
-        clock = Finding("clock", "warning", f"{detail}; synchronise it by NTP.")
+        clock = Finding("clock", "warning", f"{detail}. Synchronise it by NTP.")
     if late and not repair:
-        detail = f"Due implausibly late: {late}. If the database's clock ({now}) is right, run {_CONFIRM}."
+        detail = f"Implausibly late due times: {late}. If the database's clock ({now}) is right, run {_REPAIR_COMMAND}."
         scheduled = Finding("schedule", "wrong", detail)
     if before.refused and not repair:
-        detail = f"Refused: {times}. If the clock is right (the service was stopped), run {_CONFIRM}."
+        detail = f"Refused: {times}. If the clock is right (the service was stopped), run {_REPAIR_COMMAND}."
         purges = Finding("purges", "wrong", detail)
     return [clock, scheduled, purges]
 
 
-async def _stored(configured: Settings, report: dict[str, Any], *, sweep: bool) -> list[Finding]:
-    """Describe the object store, and add its figures to `report`; with `sweep`, delete unneeded objects first."""
+async def _check_storage(configured: Settings, report: dict[str, Any], *, sweep: bool) -> list[Finding]:
+    """Return the findings of the object store and add its figures to `report`; with `sweep`, delete unused objects first."""
     findings = []
     try:
         async with opened(configured) as container:
             uow, upkeep, clock = container[UnitOfWork], container[StorageUpkeep], container[Clock]
             sweeper = StorageSweeper(uow, upkeep, container[Objects], clock)
             if sweep and not await container[PostgresPurgeGuard].claim():
-                detail = "Nothing was swept, because purges are refused (see purges)."
+                detail = "Nothing was deleted, because purges are refused (see purges)."
                 findings.append(Finding("swept", "wrong", detail))
             elif sweep:
                 expired, freed = await BatchExpiry(uow, upkeep, clock).expire(), await sweeper.free()
-                deleted = _amount(await sweeper.sweep())
-                detail = (
-                    f"gave up {expired} batches, freed {freed} bytes by age, deleted {deleted} that belonged to nothing"
-                )
+                deleted = _format_amount(await sweeper.sweep())
+                detail = f"closed {expired} expired batches, freed {freed} bytes by age, deleted {deleted} orphaned"
                 findings.append(Finding("swept", "ok", detail))
             return findings + await _describe(upkeep, sweeper, clock.now(), report)
     except (DomainError, OSError) as error:
@@ -188,7 +193,7 @@ async def _stored(configured: Settings, report: dict[str, Any], *, sweep: bool) 
 async def _describe(
     upkeep: StorageUpkeep, sweeper: StorageSweeper, now: datetime, report: dict[str, Any]
 ) -> list[Finding]:
-    """Read the ledger, and list the object store for what belongs to nothing (a million objects take a minute)."""
+    """Read the ledger, and list orphaned objects in the object store (a million objects take a minute)."""
     holdings, deleting = await upkeep.holdings(now), Orphans(*await upkeep.waiting())
     orphans, batches = await sweeper.orphans(), await upkeep.batches()
     report["storage"] = {
@@ -200,24 +205,24 @@ async def _describe(
             for tenant, run, bytes, since in batches
         ],
     }
-    opened_batches = "no pushed batch is open"
+    batch_summary = "no batches are open"
     if batches:
         tenant, run, _, since = batches[0]
         more = "or more " if len(batches) == 100 else ""
         hours = int((now - since).total_seconds() // 3600)
-        opened_batches = f"{len(batches)} {more}open, the oldest for {hours} h: {run} of {tenant.org}"
-    kinds = "; ".join(f"{_amount(holding)} as {holding.kind}" for holding in holdings)
+        batch_summary = f"{len(batches)} {more}open, the oldest for {hours} h: {run} of {tenant.org}"
+    kinds = "; ".join(f"{_format_amount(holding)} as {holding.kind}" for holding in holdings)
     due = Orphans(sum(one.due_count for one in holdings), sum(one.due_bytes for one in holdings))
-    detail = f"would look at {_amount(due)} that are due by age, delete {_amount(deleting)} that were freed"
+    detail = f"would check {_format_amount(due)} due by age, delete {_format_amount(deleting)} freed"
     return [
         Finding("storage", "ok", kinds or "nothing is stored"),
-        Finding("batches", "ok", opened_batches),
-        Finding("sweep", "ok", f"{detail} and {_amount(orphans)} that belong to nothing"),
+        Finding("batches", "ok", batch_summary),
+        Finding("sweep", "ok", f"{detail} and {_format_amount(orphans)} orphaned"),
     ]
 
 
-def _amount(stored: Holding | Orphans) -> str:
-    """Write so many objects of so many bytes for people."""
+def _format_amount(stored: Holding | Orphans) -> str:
+    """Format a number of objects and their bytes."""
     power = min(4, max(0, (stored.bytes.bit_length() - 1) // 10))
     size = f"{stored.bytes / 1024**power:.1f}" if power else str(stored.bytes)
     return f"{stored.count} ({size} {('B', 'KiB', 'MiB', 'GiB', 'TiB')[power]})"

@@ -1,4 +1,4 @@
-"""What the operator says about the service: incidents, shown at /status and by GET /v1/status/history."""
+"""Commands for incidents, which appear at /status and in GET /v1/status/history."""
 
 from collections.abc import Callable
 from datetime import datetime
@@ -25,63 +25,63 @@ async def open_one(
     text: str | None = None,
     store: Store = DEFAULT,
 ) -> int:
-    """Tell that a part of the service does not do its work.
+    """Open an incident of a component.
 
     Args:
         title: one line
-        text: what is known (default: the title)
+        text: the details (default: the title)
     """
     async with store.open() as parts:
         now = parts[Clock].now()
-        title, text = _bounded(title, TITLE), _bounded(text or title, TEXT)
-        made = opened(component, ComponentState(state), title, text, OpenedBy.OPERATOR, now, now)
-        await parts[Incidents].save(made)
-    return store.answer(_described(made), f"Opened {made.id}: {made.component} is {made.state}.")
+        title, text = _check_length(title, TITLE), _check_length(text or title, TEXT)
+        incident = opened(component, ComponentState(state), title, text, OpenedBy.OPERATOR, now, now)
+        await parts[Incidents].save(incident)
+    return store.answer(_incident_json(incident), f"Opened {incident.id}: {incident.component} is {incident.state}.")
 
 
 async def update(id: str, /, *, text: str, state: State | None = None, store: Store = DEFAULT) -> int:
-    """Tell what is known by now."""
+    """Add an update to an incident."""
     after = await _change(
         store,
         id,
-        lambda before, now: before.told(now, _bounded(text, TEXT), ComponentState(state) if state else None),
+        lambda before, now: before.told(now, _check_length(text, TEXT), ComponentState(state) if state else None),
     )
-    return store.answer(_described(after), f"{after.id} is updated: {after.component} is {after.state}.")
+    return store.answer(_incident_json(after), f"Updated {after.id}: {after.component} is {after.state}.")
 
 
-async def close(id: str, /, *, text: str = "It is over.", store: Store = DEFAULT) -> int:
-    """Tell that it is over."""
-    after = await _change(store, id, lambda before, now: before.closed(now, _bounded(text, TEXT)))
-    return store.answer(_described(after), f"Closed {after.id}.")
+async def close(id: str, /, *, text: str = "Resolved.", store: Store = DEFAULT) -> int:
+    """Close an incident."""
+    after = await _change(store, id, lambda before, now: before.closed(now, _check_length(text, TEXT)))
+    return store.answer(_incident_json(after), f"Closed {after.id}.")
 
 
 async def list_open(*, store: Store = DEFAULT) -> int:
-    """List those that are open."""
+    """List open incidents."""
     async with store.open() as parts:
-        found = await parts[Incidents].open()
-    lines = [f"{one.id}  {one.component:<10} {one.state:<10} {one.title}" for one in found]
-    answer = {"incidents": [_described(one) for one in found]}
+        incidents = await parts[Incidents].open()
+    lines = [f"{incident.id}  {incident.component:<10} {incident.state:<10} {incident.title}" for incident in incidents]
+    answer = {"incidents": [_incident_json(one) for one in incidents]}
     return store.answer(answer, *lines or ["No incident is open."])
 
 
-def _bounded(text: str, longest: int) -> str:
+def _check_length(text: str, longest: int) -> str:
     if not 0 < len(text) <= longest:
-        raise CommandError(f"Say it in 1 to {longest:,} characters.")
+        raise CommandError(f"A text must have 1 to {longest:,} characters.")
     return text
 
 
 async def _change(store: Store, id: str, change: Callable[[Incident, datetime], Incident]) -> Incident:
-    """Save an incident changed now."""
+    """Apply and save a change of an incident."""
     async with store.open() as parts:
         before = await parts[Incidents].get(id) if is_id("inc", id) else None
         if before is None:
-            raise CommandError(f"There is no incident {id!r}; `joinery incident list` shows the open ones.")
+            raise CommandError(f"There is no incident {id!r}. List open incidents with `joinery incident list`.")
         after = change(before, parts[Clock].now())
         if not await parts[Incidents].save(after, before):
-            raise CommandError("The incident has changed meanwhile; run this again.")
+            raise CommandError("The incident was changed at the same time. Run the command again.")
     return after
 
 
-def _described(incident: Incident) -> dict[str, Any]:
+def _incident_json(incident: Incident) -> dict[str, Any]:
     closed = ("closed_at",) if incident.closed_at else ()
     return {"incident": incident.id, **attributes(incident, "component", "state", "title", "opened_at", *closed)}

@@ -1,4 +1,4 @@
-"""The command line: what commands there are. Each is a function, imported when the command is given."""
+"""The command line. Each command is a function, imported when it is run."""
 
 import asyncio
 import inspect
@@ -15,10 +15,10 @@ from entrypoints.errors import OperatorError
 from entrypoints.preflight import allow_many_files, refuse_foreign_packages
 
 _INSUFFICIENT_PRIVILEGE = "42501"
-"""PostgreSQL's code of the error; the driver's class is not imported, so that commands without a database start fast."""
-_LISTED = tomllib.loads(files(__package__).joinpath("commands.toml").read_text("utf-8"))
-COMMANDS: Final[dict[str, list[str]]] = _LISTED["commands"]
-"""Every command: the function that carries it out, and its line in the lists of commands."""
+"""PostgreSQL's error code; the driver's class is not imported, so that commands without a database start fast."""
+_CONFIGURATION = tomllib.loads(files(__package__).joinpath("commands.toml").read_text("utf-8"))
+COMMANDS: Final[dict[str, list[str]]] = _CONFIGURATION["commands"]
+"""Target function and summary of every command."""
 
 
 def command_line() -> App:
@@ -33,7 +33,8 @@ def command_line() -> App:
         default_parameter=Parameter(negative=(), show_default=_describe_default),
     )
     groups = {
-        name: App(name, help=f"manage {subject}", help_epilogue="") for name, subject in _LISTED["groups"].items()
+        name: App(name, help=f"manage {subject}", help_epilogue="")
+        for name, subject in _CONFIGURATION["groups"].items()
     }
     for group in groups.values():
         app.command(group)
@@ -44,27 +45,27 @@ def command_line() -> App:
 
 
 def _describe_default(value: Any) -> str | None:
-    """Write an option's default for its help; nothing for what is off."""
+    """Return the help text of an option's default; None for a false value."""
     return (", ".join(value) if isinstance(value, tuple) else str(value)) if value else None
 
 
 def _version() -> str:
-    from importlib.metadata import version  # noqa: PLC0415  every command starts without it
+    from importlib.metadata import version  # noqa: PLC0415  speeds up all other commands
 
     return f"joinery {version('joinery')}"
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command; return its exit code. What goes wrong foreseeably is printed in one sentence."""
+    """Run one command and return its exit code. Expected errors are printed as one sentence."""
     try:
         refuse_foreign_packages()
         allow_many_files()
         app = command_line()
         _, apps, _ = app.parse_commands(argv)
-        for one in apps:
-            if one.default_command:
-                # a command's own help is its function's docstring, reflowed; the summary is for lists, which start faster
-                one.help, one.help_format = None, "markdown"
+        for subcommand in apps:
+            if subcommand.default_command:
+                # help of a command is its function's docstring; the summary is for lists, which need no import
+                subcommand.help, subcommand.help_format = None, "markdown"
         command, bound, _ = app.parse_args(argv, print_error=False, exit_on_error=False)
         result = command(*bound.args, **bound.kwargs)
         return int((asyncio.run(result) if inspect.iscoroutine(result) else result) or 0)
@@ -79,7 +80,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except Exception as error:
         if getattr(error, "sqlstate", None) != _INSUFFICIENT_PRIVILEGE:
             raise
-        print("joinery: This command needs the owner of the schema: set JOINERY_MIGRATE_DATABASE_URL.", file=sys.stderr)
+        print("joinery: This command requires the schema owner. Set JOINERY_MIGRATE_DATABASE_URL.", file=sys.stderr)
         return 1
 
 

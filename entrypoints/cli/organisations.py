@@ -1,4 +1,4 @@
-"""Organisations: made, listed, put on another plan, matched anew, exported as files, deleted for good."""
+"""Commands for organisations: create, list, change the plan, match again, export, delete."""
 
 import asyncio
 import sys
@@ -38,44 +38,44 @@ from ports.unit_of_work import UnitOfWork
 async def create(
     *, name: str, kind: Annotated[str, Parameter(choices=KINDS)], plan: str = "free", store: Store = DEFAULT
 ) -> int:
-    """Add an organisation.
+    """Create an organisation.
 
     Args:
         plan: free, standard, high or max
     """
     async with store.open() as parts:
         organisation = await new_organisation(parts, name, kind, await _find_plan(parts, plan))
-    answer = _described(organisation) | {
+    answer = _organisation_json(organisation) | {
         "catalogues": {"live": organisation.catalogues[0], "test": organisation.catalogues[1]}
     }
     return store.answer(answer, f"Created {organisation.name} ({organisation.id}).")
 
 
-def _described(organisation: Organisation) -> dict[str, Any]:
+def _organisation_json(organisation: Organisation) -> dict[str, Any]:
     return attributes(organisation, "name", "kind") | {"organisation": organisation.id, "plan": organisation.plan.code}
 
 
 async def _find_plan(parts: Dependencies, code: str) -> Plan:
     plan: Plan | None = await parts[OrgRegistry].plan(code)
     if plan is None:
-        raise CommandError(f"There is no plan {code!r}; take free, standard, high or max.")
+        raise CommandError(f"There is no plan {code!r}. Use free, standard, high or max.")
     return plan
 
 
 async def list_all(*, store: Store = DEFAULT) -> int:
-    """List every organisation: id, plan, kind, name."""
+    """List organisations with ID, plan, kind and name."""
     async with store.open() as parts:
         organisations = await parts[OrgRegistry].named("")
-    lines = [f"{one.id}  {one.plan.code:<9} {one.kind:<9} {one.name}" for one in organisations]
-    answer = {"organisations": [_described(one) for one in organisations]}
-    return store.answer(answer, *lines or ["There is no organisation yet."])
+    lines = [f"{row.id}  {row.plan.code:<9} {row.kind:<9} {row.name}" for row in organisations]
+    answer = {"organisations": [_organisation_json(one) for one in organisations]}
+    return store.answer(answer, *lines or ["No organisations."])
 
 
 async def change_plan(*, plan: str, store: OrganisationStore) -> int:
-    """Put an organisation on another plan. What it may use changes with its next request.
+    """Change an organisation's plan, with effect from its next request.
 
     Args:
-        plan: free, standard, high or max; GET /v1/plans tells what each includes
+        plan: free, standard, high or max; see GET /v1/plans for their contents
     """
     async with store.find() as (parts, organisation):
         await parts[OrgRegistry].change_plan(organisation.id, await _find_plan(parts, plan))
@@ -83,27 +83,27 @@ async def change_plan(*, plan: str, store: OrganisationStore) -> int:
         async with begin(parts, organisation, "orgs.change_plan") as tx:
             await tx[AuditLog].add(Change("organisation", organisation.id, "update", {"plan": before}, {"plan": plan}))
     answer = {"organisation": organisation.id, "plan": plan, "before": before}
-    return store.answer(answer, f"{organisation.name} is on the plan {plan} now (was {before}).")
+    return store.answer(answer, f"{organisation.name} now has the plan {plan} (previously {before}).")
 
 
 async def rematch(*, mode: Mode = "live", store: OrganisationStore) -> int:
-    """Match everything once more, with weights learnt anew. What people decided stays."""
+    """Match all variants again, with newly estimated weights. People's decisions stay."""
     async with store.change("matching.rematch", mode) as (_, organisation, tx):
         queued = await tx[MatchIndexStore].requeue_all()
         await tx[JobStore].add(matching(tx.tenant))
         await tx[AuditLog].add(Change("organisation", organisation.id, "update", {}, {"rematched": queued}))
     answer = {"organisation": organisation.id, "mode": mode, "variants": queued}
-    return store.answer(answer, f"{queued:,} variants of {organisation.name} wait to be matched anew.")
+    return store.answer(answer, f"{queued:,} variants of {organisation.name} are queued for matching.")
 
 
 async def export(*, to: Path, store: OrganisationStore) -> int:
-    """Write all of an organisation's data to a folder: a folder for each mode, a file for each dataset.
+    """Export all of an organisation's data to a folder, with a subfolder per mode and a file per dataset.
 
     Args:
         to: a new folder
     """
-    if to.exists() and any(to.iterdir()):  # noqa: ASYNC240  one command, nothing waits
-        raise CommandError(f"{to} is not empty; name a new folder.")
+    if to.exists() and any(to.iterdir()):  # noqa: ASYNC240  a command has no other tasks
+        raise CommandError(f"{to} is not empty. Use a new folder.")
     manifests: dict[str, Any] = {}
     async with store.find() as (parts, organisation):
         datasets = ListDatasets(lambda: AREAS, parts)
@@ -122,7 +122,7 @@ async def export(*, to: Path, store: OrganisationStore) -> int:
 
 
 async def _write(path: Path, dataset: str, lines: AsyncGenerator[Lines, None]) -> dict[str, Any]:
-    """Write one file, which gets its name once it is whole; return its entry of the manifest."""
+    """Write one file under a temporary name, and rename it when it is complete; return its manifest entry."""
     packer, rows = GzipPacker(), 0
     partial = path.with_suffix(".partial")
     with partial.open("xb") as file:
@@ -135,7 +135,7 @@ async def _write(path: Path, dataset: str, lines: AsyncGenerator[Lines, None]) -
 
 
 async def delete(*, confirm: str | None = None, store: OrganisationStore) -> int:
-    """Delete an organisation and everything of it, for good. Backups keep what they hold.
+    """Delete an organisation and all its data permanently. Existing backups are not changed.
 
     Args:
         confirm: its exact name
@@ -143,15 +143,17 @@ async def delete(*, confirm: str | None = None, store: OrganisationStore) -> int
     async with store.find() as (parts, organisation):
         if confirm != organisation.name:
             raise CommandError(
-                f"This deletes {organisation.name} ({organisation.id}) for good. If you mean it, add --confirm with its exact name."
+                f"This deletes {organisation.name} ({organisation.id}) permanently. To confirm, add --confirm with its exact name."
             )
         if not store.json:
-            print(f"Deleting {organisation.name}: its keys end now, the rest follows …", file=sys.stderr)
+            print(f"Deleting {organisation.name}: revoking its keys, then deleting its data …", file=sys.stderr)
         leaving = Leaving(PostgresErasure(parts[Pool]), parts[Objects], KEPT_IN_OBJECTS)
         try:
             erased = await leaving.erase(organisation)
         except StillWritten:
-            raise CommandError("Something still writes for it; nothing can be used any more. Run this again.") from None
+            raise CommandError(
+                "Some processes still write its data; its credentials are revoked. Run the command again."
+            ) from None
     answer = {"organisation": organisation.id, "rows": dict(erased.rows), "objects": erased.objects}
     rows = sum(erased.rows.values())
     return store.answer(answer, f"Deleted {organisation.name}: {rows:,} rows, {erased.objects:,} objects.")

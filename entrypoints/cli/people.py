@@ -1,4 +1,4 @@
-"""Members of organisations, their tokens, links to sign in, and sessions."""
+"""Commands for members of organisations, their tokens, sign-in links and sessions."""
 
 from datetime import timedelta
 from typing import Annotated
@@ -22,7 +22,7 @@ from entrypoints.provisioning import begin, new_member, note, sign_in_link
 from ports.unit_of_work import UnitOfWork
 
 MAX_HOURS = 24 * 90
-"""Hours for which an operator's token may last."""
+"""Maximum lifetime of an operator's token in hours."""
 
 
 async def add_member(
@@ -36,16 +36,16 @@ async def add_member(
 
 
 async def create_token(*, email: str, hours: int = 8, store: OrganisationStore) -> int:
-    """Make a token with which a script acts as a member does in the console.
+    """Create a token with which a script acts as a member.
 
     Args:
-        email: the member's address
-        hours: how long it lasts
+        email: the member's email address
+        hours: its lifetime
     """
     async with store.find() as (parts, organisation):
         user = await _find_member(parts, organisation, email)
         if not 0 < hours <= MAX_HOURS:
-            raise CommandError(f"A token lasts at least an hour and at most {MAX_HOURS} hours.")
+            raise CommandError(f"--hours must be between 1 and {MAX_HOURS}.")
         session, secret = await parts[SessionService].token(user, organisation.id, timedelta(hours=hours))
         expires_at = session.expires_at.isoformat()
         async with begin(parts, organisation, "tokens.create") as tx:
@@ -56,48 +56,54 @@ async def create_token(*, email: str, hours: int = 8, store: OrganisationStore) 
     answer = {"organisation": organisation.id, "user": user.id, "session": session.id, "token": secret}
     return store.answer(
         {**answer, "expires_at": expires_at},
-        f"Token of {user.email}, until {session.expires_at:%d %B %Y %H:%M} UTC, shown only now: {secret}",
+        f"Created a token of {user.email}, valid until {session.expires_at:%d %B %Y %H:%M} UTC, shown only once: {secret}",
     )
 
 
 async def link(*, email: str, store: OrganisationStore) -> int:
-    """Make a link with which a member signs in to the console, once.
+    """Create a one-time sign-in link for a member.
 
     Args:
-        email: the member's address
+        email: the member's email address
     """
     async with store.find() as (parts, organisation):
         user = await _find_member(parts, organisation, email)
         url = await sign_in_link(parts, user, organisation)
     answer = {"organisation": organisation.id, "user": user.id, "url": url}
-    return store.answer(answer, f"For {user.email}, good for one use within 15 minutes:\n{url}")
+    return store.answer(answer, f"Sign-in link for {user.email}, valid once within 15 minutes:\n{url}")
 
 
 async def list_sessions(*, email: str, store: Store = DEFAULT) -> int:
-    """List where a person is signed in.
+    """List a person's sessions.
 
     Args:
-        email: the person's address
+        email: the person's email address
     """
     async with store.open() as parts:
         user = await _find_user(parts, email)
         sessions = await parts[SessionService].list_of(user.id)
     answer = [
-        {"session": one.id, "kind": str(one.kind), "address": one.address, "last_used_at": one.seen_at.isoformat()}
-        for one in sessions
+        {
+            "session": session.id,
+            "kind": str(session.kind),
+            "address": session.address,
+            "last_used_at": session.seen_at.isoformat(),
+        }
+        for session in sessions
     ]
     lines = [
-        f"{one.id}  {one.kind:<8} {one.address:<16} last used {one.seen_at:%d %B %Y %H:%M} UTC" for one in sessions
+        f"{session.id}  {session.kind:<8} {session.address:<16} last used {session.seen_at:%d %B %Y %H:%M} UTC"
+        for session in sessions
     ]
-    return store.answer({"user": user.id, "sessions": answer}, *lines or [f"{user.email} is signed in nowhere."])
+    return store.answer({"user": user.id, "sessions": answer}, *lines or [f"{user.email} has no sessions."])
 
 
 async def end_sessions(*, email: str, session: str | None = None, store: Store = DEFAULT) -> int:
-    """End a person's sessions and tokens, at once.
+    """End a person's sessions and tokens immediately.
 
     Args:
-        email: the person's address
-        session: the id of the only one to end
+        email: the person's email address
+        session: end only the session with this ID
     """
     async with store.open() as parts:
         user = await _find_user(parts, email)
@@ -105,7 +111,7 @@ async def end_sessions(*, email: str, session: str | None = None, store: Store =
             try:
                 await parts[SessionService].revoke(user.id, session)
             except NotFound as error:
-                raise CommandError(f"{user.email} has no session {session!r} in force.") from error
+                raise CommandError(f"{user.email} has no active session {session!r}.") from error
         ended = 1 if session else await parts[SessionService].revoke_all(user.id)
         await note(parts, user, "sessions_ended")
     return store.answer({"user": user.id, "ended": ended}, f"Ended {ended} of {user.email}'s sessions.")
@@ -114,7 +120,7 @@ async def end_sessions(*, email: str, session: str | None = None, store: Store =
 async def _find_user(parts: Dependencies, email: str) -> User:
     user: User | None = await parts[People].by_email(email)
     if user is None:
-        raise CommandError(f"Nobody is known by the address {email!r}; add them with `joinery member add`.")
+        raise CommandError(f"There is no account with the email address {email!r}. Add it with `joinery member add`.")
     return user
 
 
@@ -123,5 +129,5 @@ async def _find_member(parts: Dependencies, organisation: Organisation, email: s
         member = await tx[OrgStore].member(email)
     user: User | None = await parts[People].get(member.user) if member is not None else None
     if user is None:
-        raise CommandError(f"{email} is no member of {organisation.name}; add them with `joinery member add`.")
+        raise CommandError(f"{email} is not a member of {organisation.name}. Add them with `joinery member add`.")
     return user

@@ -1,4 +1,4 @@
-"""The commands that run one process, everything in one, migrate, and print the OpenAPI document."""
+"""Commands that run one process or all in one, and print the OpenAPI document."""
 
 import asyncio
 import contextlib
@@ -28,31 +28,31 @@ from entrypoints.stopping import stopping_on_signals
 
 LOG = logging.getLogger("joinery.process")
 RETRY = 1.0
-"""Seconds between two checks of a schema that does not fit."""
+"""Seconds between two checks of an incompatible schema."""
 FIRST_CHECK = 5.0
-"""Seconds that the API waits for its first check of the schema before it listens."""
+"""Maximum seconds that the API waits for its first schema check before it listens."""
 
 
 async def _serve(
     process: str,
     run: Callable[[Dependencies, settings.Settings], Awaitable[None]],
-    given: Mapping[str, str] | None = None,
+    overrides: Mapping[str, str] | None = None,
     roles: Sequence[str] = (),
 ) -> int:
     """Run a process until it stops. Heartbeats are recorded for `roles`; the API records its own."""
-    configured = settings.from_environment({**os.environ, **(given or {})})
+    configured = settings.from_environment({**os.environ, **(overrides or {})})
     configure(configured.log_level)
     LOG.info("starting", extra={"role": process, "version": product_version(), "pid": os.getpid()})
     async with opened(configured, process) as container:
         schema = container[SchemaCheck]
         if process == "api":
-            # The API listens even while the database does not answer.
+            # The API listens even if the database is unavailable.
             with contextlib.suppress(Unavailable, TimeoutError):
                 async with asyncio.timeout(FIRST_CHECK):
                     await schema.check()
         elif not await _wait_for_schema(schema):
             return 0
-        watching = [
+        tasks = [
             asyncio.create_task(container[Keyring].watch(), name="watching the key ring"),
             asyncio.create_task(
                 schema.watch() if process == "api" else _stop_on_fault(schema), name="watching the schema"
@@ -60,13 +60,13 @@ async def _serve(
         ]
         heartbeat = Heartbeat(container[Instances], roles) if roles else None
         if heartbeat is not None:
-            watching.append(asyncio.create_task(heartbeat.run(), name="heartbeat"))
+            tasks.append(asyncio.create_task(heartbeat.run(), name="heartbeat"))
         try:
             await run(container, configured)
         finally:
-            for task in watching:
+            for task in tasks:
                 task.cancel()
-            await asyncio.gather(*watching, return_exceptions=True)
+            await asyncio.gather(*tasks, return_exceptions=True)
             if heartbeat is not None:
                 await heartbeat.leave()
     LOG.info("stopped", extra={"role": process})
@@ -74,7 +74,7 @@ async def _serve(
 
 
 async def _wait_for_schema(schema: SchemaCheck) -> bool:
-    """Wait until the schema is compatible. Return False if a signal to stop comes first."""
+    """Wait until the schema is compatible. Return False if a stop signal arrives first."""
     with stopping_on_signals() as stop:
         while not stop.is_set():
             try:
@@ -89,19 +89,19 @@ async def _wait_for_schema(schema: SchemaCheck) -> bool:
 
 
 async def _stop_on_fault(schema: SchemaCheck) -> None:
-    """Send SIGTERM to this process once the schema no longer fits; its supervisor restarts it, and it waits."""
+    """Send SIGTERM to this process when the schema becomes incompatible; the supervisor restarts it, and it waits."""
     await schema.watch(until_fault=True)
     os.kill(os.getpid(), signal.SIGTERM)
 
 
-# Each process imports only what it needs, which is why some imports stand in the commands.
+# Each process imports only what it needs, so some imports are inside the commands.
 
 
 async def api(*, operators_port: int | None = None) -> int:
-    """Run the API (needs JOINERY_DATABASE_URL and JOINERY_SECRET).
+    """Run the API (requires JOINERY_DATABASE_URL and JOINERY_SECRET).
 
     Args:
-        operators_port: show the operators' page there, on this machine only
+        operators_port: port of the operators' page, on this machine only
     """
     from entrypoints.api.server import serve  # noqa: PLC0415
 
@@ -111,10 +111,10 @@ async def api(*, operators_port: int | None = None) -> int:
 async def worker(
     *, duties: Annotated[tuple[Literal["runs", "webhooks"], ...], Parameter("--for")] = ("runs", "webhooks")
 ) -> int:
-    """Run a worker: carries out runs, delivers webhooks.
+    """Run a worker: executes runs, delivers webhooks.
 
     Args:
-        duties: do only this; may be given twice
+        duties: limit the worker to this duty; repeatable
     """
     from entrypoints.worker.service import run_worker  # noqa: PLC0415
 
@@ -131,7 +131,7 @@ async def scheduler() -> int:
 
 
 async def mail() -> int:
-    """Run the mail listener: takes messages for sources' inbound addresses."""
+    """Run the mail listener: receives messages for sources' inbound addresses."""
     from entrypoints.mail.service import run_mail  # noqa: PLC0415
     from entrypoints.mail.settings import mail_settings  # noqa: PLC0415
 
@@ -145,13 +145,13 @@ async def up(
     operators_port: int | None = None,
     demo: bool = False,
 ) -> int:
-    """Run everything on embedded parts, on this machine only.
+    """Run all processes with embedded servers, on this machine only.
 
     Args:
-        data_dir: where everything is kept (default: $JOINERY_DATA_DIR or ./.joinery)
+        data_dir: directory of all data (default: $JOINERY_DATA_DIR or ./.joinery)
         port: the API's port (default: $JOINERY_PORT or 8080)
         operators_port: the operators' page's port (default: the next one)
-        demo: add an organisation with two vendors' feeds, and a key to try
+        demo: add an organisation with two vendors' feeds, and an API key
     """
     from entrypoints.up.supervisor import UpOptions, default_data_dir, run  # noqa: PLC0415
 

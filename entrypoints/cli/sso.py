@@ -1,4 +1,4 @@
-"""Organisations' single sign-on: the provider set up, shown, enforced or removed, and domains proven."""
+"""Commands for organisations' single sign-on: identity provider, enforcement and domains."""
 
 import os
 import sys
@@ -23,7 +23,7 @@ from entrypoints.provisioning import begin
 from entrypoints.settings import read_file_settings
 from ports.unit_of_work import UnitOfWork
 
-SECRET = "JOINERY_SSO_SECRET"  # noqa: S105  the name of a variable, no secret
+SECRET = "JOINERY_SSO_SECRET"  # noqa: S105  the name of a variable
 NOBODY = "nobody"
 
 
@@ -35,13 +35,13 @@ async def set_up(
     keep_secret: bool = False,
     store: OrganisationStore,
 ) -> int:
-    """Set a provider up, or change it; its secret comes from JOINERY_SSO_SECRET or the standard input.
+    """Set up or change an identity provider; its secret comes from JOINERY_SSO_SECRET or standard input.
 
     Args:
         issuer: the provider's issuer
-        client_id: what Joinery is registered as there
-        joins_as: what whoever signs in first becomes (nobody: nobody joins)
-        keep_secret: keep the secret that is kept
+        client_id: Joinery's client ID at the provider
+        joins_as: role of new people who sign in (nobody: they cannot join)
+        keep_secret: keep the stored secret
     """
     secret = None if keep_secret else _read_secret()
     async with store.find() as (parts, organisation):
@@ -55,91 +55,91 @@ async def set_up(
             )
         redirect_uri = parts[SsoSignIn].redirect_uri(organisation.id)
     answer = {"organisation": organisation.id, "issuer": issuer, "redirect_uri": redirect_uri}
-    return store.answer(answer, f"Set up. Register this redirect address at the provider:\n{redirect_uri}")
+    return store.answer(answer, f"Saved. Register this redirect URI at the provider:\n{redirect_uri}")
 
 
 def _read_secret() -> str:
-    """Read the client's secret from the environment, else a line of the standard input; never from the arguments."""
+    """Read the client secret from the environment, else from a line of standard input; never from the arguments."""
     secret = read_file_settings(os.environ).get(SECRET) or (
         "" if sys.stdin.isatty() else sys.stdin.readline().rstrip("\r\n")
     )
     if not secret:
         raise CommandError(
-            f"Give the client's secret in {SECRET} or on the standard input, or say --keep-secret to keep the one that is kept."
+            f"Set the client secret in {SECRET} or on standard input, or use --keep-secret to keep the stored one."
         )
     return secret
 
 
 async def show(*, store: OrganisationStore) -> int:
-    """Show what is set up, and each domain's record."""
+    """Show the identity provider, and each domain's record."""
     async with store.find() as (parts, organisation):
         async with parts[UnitOfWork].read(Tenant(organisation.id, True)) as tx:
             connection, domains = await tx[SsoStore].connection(), await tx[SsoStore].domains()
         redirect_uri = parts[SsoSignIn].redirect_uri(organisation.id)
-    described: dict[str, Any] | None = None
+    connection_json: dict[str, Any] | None = None
     sentence = f"{organisation.name} has no single sign-on."
     if connection is not None:
-        described = attributes(connection, "issuer", "client_id", "joins_as", "enabled", "enforced")
-        described["tried_at"] = connection.tried_at.isoformat() if connection.tried_at else None
+        connection_json = attributes(connection, "issuer", "client_id", "joins_as", "enabled", "enforced")
+        connection_json["tried_at"] = connection.tried_at.isoformat() if connection.tried_at else None
         state = "enforced" if connection.enforced else "on" if connection.enabled else "off"
         tried = f"{connection.tried_at:%d %B %Y}" if connection.tried_at else "not yet"
-        sentence = f"{connection.issuer} as {connection.client_id}: {state}; worked first: {tried}."
+        sentence = f"{connection.issuer} as {connection.client_id}: {state}; first successful sign-in: {tried}."
     answer = {
         "organisation": organisation.id,
         "redirect_uri": redirect_uri,
-        "connection": described,
-        "domains": [attributes(one, "domain", "state", "record") for one in domains],
+        "connection": connection_json,
+        "domains": [attributes(domain, "domain", "state", "record") for domain in domains],
     }
-    lines = [f"{one.domain:<32} {one.state:<8} {one.record}" for one in domains]
-    return store.answer(answer, sentence, f"Redirect address: {redirect_uri}", *lines)
+    lines = [f"{domain.domain:<32} {domain.state:<8} {domain.record}" for domain in domains]
+    return store.answer(answer, sentence, f"Redirect URI: {redirect_uri}", *lines)
 
 
 async def add_domain(domain: str, /, *, store: OrganisationStore) -> int:
-    """Name a domain, or look for its record when it is named already."""
+    """Add a domain, or check the record of an existing one."""
     async with store.find() as (parts, organisation):
-        found = await _prove(parts, organisation, domain)
+        domain_proof = await _prove(parts, organisation, domain)
     sentences = {
-        "proven": f"{found.domain} is proven.",
-        "lost": f"The record of {found.domain} is gone.",
-        "waiting": f"Add this TXT record to {found.domain}, then run the command again:\n{found.record}",
+        "proven": f"{domain_proof.domain} is verified.",
+        "lost": f"The record of {domain_proof.domain} was removed.",
+        "waiting": f"Add this TXT record to {domain_proof.domain}, then run the command again:\n{domain_proof.record}",
     }
-    answer = {"organisation": organisation.id, **attributes(found, "domain", "state", "record")}
-    return store.answer(answer, sentences[found.state])
+    answer = {"organisation": organisation.id, **attributes(domain_proof, "domain", "state", "record")}
+    return store.answer(answer, sentences[domain_proof.state])
 
 
 async def _prove(parts: Dependencies, organisation: Organisation, name: str) -> Domain:
-    """Return the domain, named from now on, or after a look for its record."""
-    wanted = address_key(name).removeprefix("@").rstrip(".")
+    """Add the domain, or check its record if it exists; return it."""
+    normalised = address_key(name).removeprefix("@").rstrip(".")
     async with parts[UnitOfWork].read(Tenant(organisation.id, True)) as tx:
-        known = next((one for one in await tx[SsoStore].domains() if one.domain == wanted), None)
+        existing = next((row for row in await tx[SsoStore].domains() if row.domain == normalised), None)
     domain: Domain
-    if known is None:
+    if existing is None:
         async with begin(parts, organisation, "sso.add_domain") as tx:
             domain = await parts[SsoSettings].add_domain(tx, name)
         return domain
-    there = await parts[DomainProofs].is_there(known)
-    if there is None:
-        raise CommandError(f"The name servers of {wanted} did not answer; try again.")
+    is_present = await parts[DomainProofs].is_there(existing)
+    if is_present is None:
+        raise CommandError(f"The name servers of {normalised} did not respond. Try again.")
     async with begin(parts, organisation, "sso.check_domain") as tx:
-        domain = await parts[DomainProofs].keep(tx, wanted, there)
-        obliged = await parts[SsoSettings].obliged(tx)
-    await parts[SsoRules].barred(organisation.id, obliged)
+        domain = await parts[DomainProofs].keep(tx, normalised, is_present)
+        required_members = await parts[SsoSettings].obliged(tx)
+    await parts[SsoRules].barred(organisation.id, required_members)
     return domain
 
 
 async def remove(*, store: OrganisationStore) -> int:
-    """Forget the provider and whom it knows."""
+    """Remove the identity provider and its sign-in links."""
     async with store.change("sso.remove") as (parts, organisation, tx):
         await parts[SsoSettings].remove(tx)
     answer = {"organisation": organisation.id, "removed": True}
-    return store.answer(answer, f"{organisation.name} has no single sign-on any more.")
+    return store.answer(answer, f"{organisation.name} no longer has single sign-on.")
 
 
 async def enforce(*, off: bool = False, store: OrganisationStore) -> int:
-    """Let members of proven domains in by it alone.
+    """Require single sign-on for members of verified domains.
 
     Args:
-        off: let them in in other ways again, as when a provider is down
+        off: allow other sign-in methods again, for example if the provider is down
     """
     async with store.find() as (parts, organisation):
         async with begin(parts, organisation, "sso.enforce") as tx:
@@ -147,5 +147,5 @@ async def enforce(*, off: bool = False, store: OrganisationStore) -> int:
             affected = () if off else await parts[SsoSettings].affected(tx)
         ended = await parts[SsoRules].barred(organisation.id, affected)
     answer = {"organisation": organisation.id, "enforced": not off, "sessions_ended": ended}
-    result = "may sign in in other ways again." if off else f"sign in by it alone now; {ended} sessions ended."
-    return store.answer(answer, f"{organisation.name}'s people {result}")
+    result = "can use other sign-in methods again." if off else f"must now use single sign-on; {ended} sessions ended."
+    return store.answer(answer, f"{organisation.name}'s members {result}")

@@ -1,4 +1,4 @@
-"""The store that a command works on: opening it, changing it as the operator, printing the answer."""
+"""Access of commands to the store, changes as the operator, and output."""
 
 import json
 import os
@@ -27,10 +27,10 @@ Mode = Literal["live", "test"]
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
 class Store:
-    """What commands on stored data take.
+    """Options of commands on stored data.
 
     Attributes:
-        data_dir: the store that `joinery up` is running there
+        data_dir: the data directory of a running `joinery up`
         json: print one JSON object
     """
 
@@ -38,7 +38,7 @@ class Store:
     json: bool = False
 
     def environment(self) -> dict[str, str]:
-        """Return the variables of the service that runs on --data-dir, else this process's own."""
+        """Return the environment of the service on --data-dir, or else of this process."""
         env = settings.read_file_settings(os.environ)
         if self.data_dir is not None:
             env |= {"JOINERY_MIGRATE_DATABASE_URL": "", **attach(self.data_dir)}
@@ -62,17 +62,17 @@ DEFAULT = Store()
 
 
 def attributes(value: object, *names: str) -> dict[str, Any]:
-    """Return attributes of a value as JSON holds them."""
+    """Return attributes of a value by name, in JSON types."""
     return {name: plain(getattr(value, name)) for name in names}
 
 
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
 class OrganisationStore(Store):
-    """What commands on one organisation take.
+    """Options of commands on one organisation.
 
     Attributes:
-        org: the organisation's id, or its name if that is unique
+        org: the organisation's ID, or its name if that is unique
     """
 
     org: str
@@ -94,15 +94,15 @@ class OrganisationStore(Store):
 
 
 async def find_organisation(parts: Dependencies, id_or_name: str) -> Organisation:
-    """Find an organisation by its id or unique name.
+    """Find an organisation by its ID or unique name.
 
     Raises:
-        CommandError: There is none, or several have the name.
+        CommandError: The organisation does not exist, or several have the name.
     """
     organisation: Organisation | None = await parts[OrgRegistry].find(id_or_name)
     if organisation is None:
-        alike = [one.id for one in await parts[OrgRegistry].named(id_or_name)] if id_or_name else []
-        if alike:
-            raise CommandError(f"Several organisations are named {id_or_name!r}; use the id: {', '.join(alike)}.")
-        raise CommandError(f"There is no organisation {id_or_name!r}; `joinery org list` shows them.")
+        ids = [row.id for row in await parts[OrgRegistry].named(id_or_name)] if id_or_name else []
+        if ids:
+            raise CommandError(f"Several organisations are named {id_or_name!r}. Use an ID: {', '.join(ids)}.")
+        raise CommandError(f"There is no organisation {id_or_name!r}. List them with `joinery org list`.")
     return organisation

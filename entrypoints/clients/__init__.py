@@ -1,1 +1,1 @@
-"""The clients of the API that we ship: packages for Python and TypeScript, and a collection for Postman and Bruno."""
+"""Clients of the API: packages for Python and TypeScript, and a collection for Postman and Bruno."""

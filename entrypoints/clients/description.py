@@ -1,4 +1,4 @@
-"""The operations of the API's description as methods of groups, the same for every language."""
+"""Operations of the OpenAPI description as methods of groups, for all client languages."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -7,12 +7,12 @@ from typing import Any
 Json = Mapping[str, Any]
 _CATALOGUE = "catalogue"
 _PAGED = "starting_after"
-"""The query parameter of lists whose pages follow one another."""
+"""Query parameter of paged lists."""
 
 
 @dataclass(frozen=True, slots=True)
 class Method:
-    """One operation. `path` has `{}` for each of `ids`; `item` is a page's item where the answer is a paged list."""
+    """One operation. `path` has `{}` for each of `ids`; `item` is the schema of a page's items if the response is a paged list."""
 
     operation: str
     name: str
@@ -41,21 +41,22 @@ class Group:
 
 
 def groups_of(document: Json) -> tuple[Group, ...]:
-    """List every group, in the description's order. Raises ValueError when two operations would be one method."""
+    """Return all groups in the description's order. Raises ValueError if two operations have the same method."""
     described = {tag["name"]: tag.get("description", "") for tag in document["tags"]}
-    found: dict[str, dict[str, Method]] = {}
+    methods_by_group: dict[str, dict[str, Method]] = {}
     for path, item in document["paths"].items():
         for verb, operation in item.items():
             if any("text/event-stream" in answer.get("content", {}) for answer in operation["responses"].values()):
-                continue  # following by long polling does the same
+                continue  # long polling replaces the stream
             group, name = group_and_method(operation["operationId"])
-            methods = found.setdefault(group, {})
+            methods = methods_by_group.setdefault(group, {})
             if name in methods:
-                raise ValueError(f"{operation['operationId']}: {group}.{name} is there already")
+                raise ValueError(f"{operation['operationId']}: {group}.{name} is not unique")
             methods[name] = _method(document, group, name, path, verb.upper(), operation)
     catalogue = described.get(_CATALOGUE, "")
     return tuple(
-        Group(name, described.get(name, catalogue), tuple(methods.values())) for name, methods in found.items()
+        Group(name, described.get(name, catalogue), tuple(methods.values()))
+        for name, methods in methods_by_group.items()
     )
 
 
@@ -99,18 +100,18 @@ def _component(reference: Json) -> str:
 
 
 def type_name(component: str) -> str:
-    """Name the type of a component: `source_list` is SourceList."""
+    """Return the type name of a component: `source_list` is SourceList."""
     return "".join(part[:1].upper() + part[1:] for part in component.replace("-", "_").split("_"))
 
 
 def camel(name: str) -> str:
-    """Write the name as JavaScript does: `rotate_secret` is rotateSecret."""
+    """Return the name in camel case: `rotate_secret` is rotateSecret."""
     first, *others = name.split("_")
     return first + "".join(part.title() for part in others)
 
 
 def group_and_method(operation: str) -> tuple[str, str]:
-    """Name the method of an operation: `webhooks.read_delivery` is (webhooks, get_delivery), `catalogue.list_products` (products, list)."""
+    """Return group and method: `webhooks.read_delivery` is (webhooks, get_delivery), `catalogue.list_products` (products, list)."""
     area, _, verb = operation.partition(".")
     word, _, noun = verb.partition("_")
     word = "get" if word == "read" else word
@@ -122,15 +123,15 @@ def group_and_method(operation: str) -> tuple[str, str]:
 
 
 def parameter_name(group: str, path: str, parameter: str) -> str:
-    """Name a path's `{id}`: `id` where it is of the group's own things, else the thing (`source`)."""
+    """Return the argument name of a path's `{id}`: `id` for the group's own resources, else the resource (`source`)."""
     segments = path.split("/")
-    words = [_one_of(word) for word in segments[segments.index(f"{{{parameter}}}") - 1].split("-")]
-    own = {_one_of(word) for word in group.split("_")}
+    words = [_singular(word) for word in segments[segments.index(f"{{{parameter}}}") - 1].split("-")]
+    own = {_singular(word) for word in group.split("_")}
     return parameter if parameter != "id" or own & set(words) else "_".join(words)
 
 
-def _one_of(word: str) -> str:
-    """Give the singular: `sources` is source, `categories` category."""
+def _singular(word: str) -> str:
+    """Return the singular: `sources` is source, `categories` category."""
     if word.endswith("ies"):
         return word[:-3] + "y"
     return word[:-1] if word.endswith("s") and not word.endswith("ss") else word

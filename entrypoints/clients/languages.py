@@ -1,4 +1,4 @@
-"""Types and documentation comments as Python and TypeScript write them."""
+"""Types and documentation comments in Python and TypeScript."""
 
 import json
 import keyword
@@ -14,7 +14,7 @@ _WIDTH = 108
 
 @dataclass(frozen=True, slots=True)
 class Language:
-    """A language's types. `array`, `record` (of values by their names) and `sequence` (any list of arguments) hold the type inside."""
+    """A language's type syntax; `array`, `record` (by name) and `sequence` (any list argument) contain the inner type."""
 
     kinds: Mapping[str, str]
     unknown: str
@@ -28,20 +28,20 @@ class Language:
 
 @dataclass(frozen=True, slots=True)
 class Types:
-    """The types of a description's schemas. `prefix` stands before every name when another file writes them."""
+    """Types of the schemas. `prefix` precedes type names in other files."""
 
     language: Language
     schemas: Mapping[str, Json]
     prefix: str = ""
 
     def of(self, schema: Json) -> str:
-        """Write the type of a schema. Raises ValueError for one that has none."""
+        """Return the type of a schema. Raises ValueError for an unsupported one."""
         if "$ref" in schema:
             component = schema["$ref"].rpartition("/")[2]
             named, found = self.prefix + type_name(component), self.schemas[component]
             if not isinstance(found.get("type"), list) or "properties" not in found:
                 return named
-            # the named type is an object only: what else its schema allows stands beside it
+            # the named type is the object only, so its schema's other types are added
             return _union([named, *(self.language.kinds[kind] for kind in found["type"] if kind != "object")])
         if "const" in schema:
             return self.language.literal([schema["const"]])
@@ -64,7 +64,7 @@ class Types:
         return self.language.kinds[kind]
 
     def of_parameter(self, parameter: Json) -> str:
-        """Write the type of a query parameter as it is given: any list, any form of time."""
+        """Return the type of a query parameter: any sequence for a list, and a datetime for a time."""
         schema = parameter["schema"]
         if schema.get("type") == "array":
             return self.language.sequence.format(self.of(schema["items"]))
@@ -81,17 +81,17 @@ def _lines(text: str) -> list[str]:
 
 
 def docstring(text: str, indent: int = 0) -> str:
-    """Write a Python docstring, or nothing."""
+    """Return a Python docstring, or an empty string."""
     if not text:
         return ""
     lines = _lines(text.replace("\\", "\\\\").replace('"""', "'''"))
-    lines[-1] += " " if lines[-1].endswith('"') else ""  # no fourth quote in a row
+    lines[-1] += " " if lines[-1].endswith('"') else ""  # avoids four quotes in a row
     body = "\n".join(lines) + ("\n" if len(lines) > 1 else "")
     return textwrap.indent(f'"""{body}"""\n', " " * indent)
 
 
 def comment(text: str, indent: int = 0) -> str:
-    """Write a documentation comment of TypeScript, or nothing."""
+    """Return a TypeScript documentation comment, or an empty string."""
     lines = _lines(text.replace("*/", "* /"))
     if len(lines) > 1:
         whole = "".join(f" * {line}".rstrip() + "\n" for line in lines)
@@ -100,7 +100,7 @@ def comment(text: str, indent: int = 0) -> str:
 
 
 def is_attribute(name: str) -> bool:
-    """Tell whether Python can write a field of that name in a class."""
+    """Return whether the name can be a field of a Python class."""
     return name.isidentifier() and not keyword.iskeyword(name)
 
 

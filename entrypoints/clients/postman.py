@@ -1,4 +1,4 @@
-"""The collection of all requests in Postman's format 2.1, which Bruno, Insomnia and Hoppscotch import as well."""
+"""Collection of all requests in Postman's format 2.1, which Bruno, Insomnia and Hoppscotch also import."""
 
 import json
 from collections import defaultdict
@@ -7,17 +7,17 @@ from typing import Any
 from entrypoints.clients.description import Json
 
 _SCHEMA = "https://schema.getpostman.com/json/collection/v2.1.0/collection.json"
-_NEEDED = {"IdempotencyKey": "{{$guid}}", "IfMatch": "*"}
-"""Headers that operations cannot do without, and their values."""
+_REQUIRED_HEADERS = {"IdempotencyKey": "{{$guid}}", "IfMatch": "*"}
+"""Required headers and their values."""
 
 
 def collection(document: Json) -> bytes:
-    """Write the collection: a folder for each area, the usual body of each request, an address and a key to fill in."""
+    """Return the collection: a folder per area, an example body for each request, and variables for URL and key."""
     folders: dict[str, list[Json]] = defaultdict(list)
     for path, item in document["paths"].items():
         for verb, operation in item.items():
             folders[operation["tags"][0]].append(_request(document, path, verb.upper(), operation))
-    made = {
+    collection_ = {
         "info": {
             "name": document["info"]["title"],
             "description": "Set the variables `base_url` and `key`.",
@@ -32,11 +32,11 @@ def collection(document: Json) -> bytes:
             {"name": tag["name"], "item": folders[tag["name"]]} for tag in document["tags"] if tag["name"] in folders
         ],
     }
-    return json.dumps(made, ensure_ascii=False, indent=1).encode()
+    return json.dumps(collection_, ensure_ascii=False, indent=1).encode()
 
 
 def _request(document: Json, path: str, verb: str, operation: Json) -> Json:
-    """Write a request; query parameters are listed, and off unless needed."""
+    """Return a request; optional query parameters are disabled."""
     shared = [one["$ref"].rpartition("/")[2] for one in operation["parameters"] if "$ref" in one]
     own = [one for one in operation["parameters"] if "$ref" not in one]
     headers = document["components"]["parameters"]
@@ -61,7 +61,11 @@ def _request(document: Json, path: str, verb: str, operation: Json) -> Json:
         "method": verb,
         "header": [
             {"key": "Service-Version", "value": document["info"]["version"]},
-            *({"key": headers[one]["name"], "value": _NEEDED[one]} for one in shared if one in _NEEDED),
+            *(
+                {"key": headers[one]["name"], "value": _REQUIRED_HEADERS[one]}
+                for one in shared
+                if one in _REQUIRED_HEADERS
+            ),
         ],
         "url": {name: value for name, value in url.items() if value},
         "description": operation["description"],

@@ -1,4 +1,4 @@
-"""The files that are shipped: a wheel, an npm package and a collection of requests. `python -m entrypoints.clients.shipped FOLDER` writes them."""
+"""Distributed files: wheel, npm package and request collection, written by `python -m entrypoints.clients.shipped FOLDER`."""
 
 import gzip
 import hashlib
@@ -26,15 +26,15 @@ from entrypoints.operations.openapi import document
 from entrypoints.operations.table import Table
 
 VERSION = "0.1.0"
-"""The version of the client packages, which stands in their file names."""
+"""Version of the client packages, part of their file names."""
 WHEEL = f"joinery_client-{VERSION}-py3-none-any.whl"
 TARBALL = f"joinery-client-{VERSION}.tgz"
 COLLECTION = "joinery.postman_collection.json"
 NAMES = (WHEEL, TARBALL, COLLECTION)
 _ADDRESS = "http://127.0.0.1:8080"
-"""The address at which `joinery up` serves; the collection's address to begin with."""
+"""Default address of `joinery up`, used in the collection."""
 _NPM_TIME = 499_162_500
-"""The time that npm itself gives every file (26 October 1985)."""
+"""Modification time that npm gives every file (26 October 1985)."""
 _TEMPLATE = ".jinja"
 _ASYNC = "async_"
 _BLOCKING: Final[Mapping[str, str]] = {
@@ -48,12 +48,12 @@ _BLOCKING: Final[Mapping[str, str]] = {
     r"\baclose\b": "close",
     r"\b__a(?=enter|exit|iter)": "__",
 }
-"""Asyncio code and the code that blocks, as regular expressions and replacements."""
+"""Regular expressions and replacements that turn asyncio code into blocking code."""
 
 
 def shipped(described: Json) -> Mapping[str, bytes]:
-    """Make every file of the API's description alone: the same description gives the same bytes."""
-    plain = json.loads(json.dumps(described))  # choices are members of enumerations until they are written
+    """Build every file from the API description; the result is reproducible."""
+    plain = json.loads(json.dumps(described))  # converts enumeration members to plain values
     return {
         WHEEL: _wheel(_package(plain, "python", PYTHON)),
         TARBALL: _tarball(_package(plain, "typescript", TYPESCRIPT)),
@@ -62,7 +62,7 @@ def shipped(described: Json) -> Mapping[str, bytes]:
 
 
 def _package(described: Json, folder: str, language: Language) -> Mapping[str, str]:
-    """Read the files of a package by their paths: templates are filled in, modules for asyncio have one that blocks beside them."""
+    """Return the files of a package by path: rendered templates, and blocking variants of asyncio modules."""
     schemas = described["components"]["schemas"]
     environment = Environment(
         autoescape=select_autoescape(default_for_string=False),
@@ -87,7 +87,7 @@ def _package(described: Json, folder: str, language: Language) -> Mapping[str, s
     made: dict[str, str] = {}
     root = files("entrypoints.clients").joinpath(folder)
     for prefix, place in (("", root), ("runtime/", root.joinpath("runtime"))):
-        for file in sorted((one for one in place.iterdir() if one.is_file()), key=lambda one: one.name):
+        for file in sorted((file for file in place.iterdir() if file.is_file()), key=lambda file: file.name):
             text, name = file.read_text("utf-8"), prefix + file.name.removesuffix(_TEMPLATE)
             made[name] = environment.from_string(text).render() if file.name.endswith(_TEMPLATE) else text
             if _ASYNC in name:
@@ -96,7 +96,7 @@ def _package(described: Json, folder: str, language: Language) -> Mapping[str, s
 
 
 def error_classes() -> dict[str, type[errors.JoineryError]]:
-    """Find every kind of error beside JoineryError itself, in the order of the module."""
+    """Return all subclasses of JoineryError in the order of the module."""
     base = errors.JoineryError
     return {
         name: kind
@@ -106,19 +106,19 @@ def error_classes() -> dict[str, type[errors.JoineryError]]:
 
 
 def _documentation(kind: type) -> str:
-    """Read its docstring, with names as JavaScript writes them."""
+    """Return the class's docstring with names in camel case."""
     return re.sub(r"`([a-z_]+)`", lambda name: f"`{camel(name[1])}`", inspect.getdoc(kind) or "")
 
 
 def blocking(text: str) -> str:
-    """Rewrite a module for asyncio as one that blocks."""
+    """Convert an asyncio module to a blocking one."""
     for pattern, replacement in _BLOCKING.items():
         text = re.sub(pattern, replacement, text, flags=re.MULTILINE)
     return text
 
 
 def _wheel(package: Mapping[str, str]) -> bytes:
-    """Pack a wheel (binary distribution format 1.0)."""
+    """Build a wheel (binary distribution format 1.0)."""
     info = f"joinery_client-{VERSION}.dist-info"
     contents = {f"joinery_client/{path}": text.encode() for path, text in package.items()}
     contents[f"{info}/METADATA"] = contents.pop("joinery_client/METADATA")
@@ -131,14 +131,14 @@ def _wheel(package: Mapping[str, str]) -> bytes:
     made = io.BytesIO()
     with zipfile.ZipFile(made, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
         for path, body in contents.items():
-            entry = zipfile.ZipInfo(path)  # of 1980: contents alone make the bytes
+            entry = zipfile.ZipInfo(path)  # the default date 1980 makes the archive reproducible
             entry.compress_type, entry.create_system, entry.external_attr = zipfile.ZIP_DEFLATED, 3, 0o644 << 16
             archive.writestr(entry, body)
     return made.getvalue()
 
 
 def _tarball(package: Mapping[str, str]) -> bytes:
-    """Pack as `npm pack` does."""
+    """Build a tarball like `npm pack`."""
     made = io.BytesIO()
     with tarfile.open(fileobj=made, mode="w", format=tarfile.USTAR_FORMAT) as archive:
         for path, text in package.items():

@@ -1,1 +1,1 @@
-"""`joinery up --demo`: an organisation that reads the feeds of two invented vendors, served from this machine."""
+"""`joinery up --demo`: an organisation with the feeds of two fictitious vendors, served from this machine."""

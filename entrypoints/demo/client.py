@@ -1,4 +1,4 @@
-"""The demo as a client of the service: requests over HTTP with an API key, and runs followed to their end."""
+"""API client of the demo: requests with an API key, and following of runs."""
 
 import asyncio
 import sys
@@ -15,22 +15,22 @@ ATTEMPTS = 6
 _RETRIED = frozenset({429, 502, 503})
 _TIMEOUT = ClientTimeout(total=30)
 _ENDED = frozenset({"succeeded", "failed", "needs_mapping", "cancelled"})
-_UNREAD = frozenset({"failed", "cancelled"})
+_RESTARTED = frozenset({"failed", "cancelled"})
 _PAUSE = 0.25
 STUCK_AFTER = 120.0
-"""Seconds without any movement after which following ends."""
+"""Seconds without progress after which following ends."""
 
 
 class DemoError(Exception):
-    """The demo cannot go on; the message says why, and what its user can do."""
+    """The demo cannot continue; the message names the reason and the remedy."""
 
 
 class UnknownKey(DemoError):
-    """The service does not know the stored API key: it is another database than the one the demo was made in."""
+    """The service does not know the stored API key, because the database is another one."""
 
 
 class Api:
-    """The service at `base_url`, as the holder of `secret`. What fails for a moment is tried again."""
+    """API of the service at `base_url` with the key `secret`. Transient errors are retried."""
 
     def __init__(self, session: ClientSession, base_url: str, secret: str) -> None:
         self._session = session
@@ -42,33 +42,33 @@ class Api:
         return await self._send("GET", path, params=query)
 
     async def post(self, path: str, body: Mapping[str, Any], idempotency_key: str) -> dict[str, Any]:
-        """Send a POST request, which has its effect once however often it is repeated with the key."""
+        """Send a POST request; retries with the key have no further effect."""
         return await self._send("POST", path, {"Idempotency-Key": idempotency_key}, json=body)
 
     async def patch(self, path: str, body: Mapping[str, Any]) -> dict[str, Any]:
-        """Send a PATCH request for whatever version there is."""
+        """Send a PATCH request for any version."""
         return await self._send("PATCH", path, {"If-Match": "*"}, json=body)
 
     async def _send(
         self, method: str, path: str, headers: Mapping[str, str] | None = None, **options: Any
     ) -> dict[str, Any]:
         options |= {"headers": {"Authorization": f"Bearer {self.secret}", **(headers or {})}, "timeout": _TIMEOUT}
-        reason = "it does not answer"
+        reason = "no response"
         for attempt in range(ATTEMPTS):
             try:
                 async with self._session.request(method, self.base_url + path, **options) as response:
                     if response.status not in _RETRIED:
-                        return _checked(method, path, response.status, await response.json(content_type=None))
-                    reason = f"it answers {response.status}"
+                        return _check_response(method, path, response.status, await response.json(content_type=None))
+                    reason = f"it returned {response.status}"
                     wait = float(response.headers.get("Retry-After", "1"))
             except (ClientError, TimeoutError, ValueError) as error:
                 reason = str(error) or reason
                 wait = 0.5 * 2**attempt
             await asyncio.sleep(min(wait, 10.0))
-        raise DemoError(f"The service cannot be asked ({method} {path}): {reason}.")
+        raise DemoError(f"The service is unavailable ({method} {path}): {reason}.")
 
 
-def _checked(method: str, path: str, status: int, body: Any) -> dict[str, Any]:
+def _check_response(method: str, path: str, status: int, body: Any) -> dict[str, Any]:
     if status < 300 and isinstance(body, dict):
         return body
     if status == 401:
@@ -76,12 +76,12 @@ def _checked(method: str, path: str, status: int, body: Any) -> dict[str, Any]:
     problem = body if isinstance(body, dict) else {}
     faults = "; ".join(f"{fault.get('field')}: {fault.get('detail')}" for fault in problem.get("errors", ()))
     detail = faults or problem.get("detail") or problem.get("title") or f"HTTP {status}"
-    raise DemoError(f"The service refused {method} {path}: {detail}")
+    raise DemoError(f"The service rejected {method} {path}: {detail}")
 
 
 @dataclass(slots=True)
 class FollowedRun:
-    """One stream of one source being read."""
+    """One run of a stream of a source."""
 
     name: str
     source: str
@@ -90,20 +90,20 @@ class FollowedRun:
 
     @property
     def ended(self) -> bool:
-        """Whether there is nothing more to wait for."""
+        """Whether the run has ended."""
         return self.run.get("status") in _ENDED
 
     async def begin(self, api: Api) -> None:
-        """Take up the stream's last run, or start one when there is none that read the feed."""
+        """Continue the stream's last run, or start one if none has read the feed."""
         path = f"/v1/sources/{self.source}/runs"
         runs = [run for run in (await api.get(path))["data"] if run["stream"] == self.stream]
-        if not runs or runs[0]["status"] in _UNREAD:
+        if not runs or runs[0]["status"] in _RESTARTED:
             key = f"demo-run-{self.source}-{self.stream}-{len(runs)}"
             self.run = await api.post(path, {"stream": self.stream}, key)
             return
         succeeded = [run for run in runs if run["status"] == "succeeded"]
         read = [run for run in succeeded if "unchanged_feed" not in run["stats"]]
-        # a run that found the feed unchanged has no figures; the one before it that read the feed has
+        # a run over an unchanged feed has no statistics, so the one before it is used
         self.run = read[0] if runs[0] in succeeded and read else runs[0]
 
 
@@ -111,17 +111,17 @@ async def follow(api: Api, runs: Sequence[FollowedRun], out: TextIO | None = Non
     """Poll until all runs have ended, and show each change.
 
     Raises:
-        DemoError: Nothing has moved for two minutes.
+        DemoError: There was no progress for two minutes.
     """
     board = Board(out or sys.stdout)
-    moved = time.monotonic()
+    progressed_at = time.monotonic()
     while True:
         if board.show([progress(followed.name, followed.run) for followed in runs]):
-            moved = time.monotonic()
+            progressed_at = time.monotonic()
         if all(followed.ended for followed in runs):
             return
-        if time.monotonic() - moved > STUCK_AFTER:
-            raise DemoError("The runs do not move; look at worker.log in the data directory's folder `log`.")
+        if time.monotonic() - progressed_at > STUCK_AFTER:
+            raise DemoError("The runs make no progress. See worker.log in the data directory's folder `log`.")
         await asyncio.sleep(_PAUSE)
         for followed in runs:
             if not followed.ended:
@@ -129,22 +129,24 @@ async def follow(api: Api, runs: Sequence[FollowedRun], out: TextIO | None = Non
 
 
 class Board:
-    """Lines that change: drawn over each other on a terminal, written one after the other elsewhere."""
+    """Status lines, redrawn on a terminal and appended elsewhere."""
 
     def __init__(self, out: TextIO) -> None:
         self._out = out
         self._shown: list[str] = []
 
     def show(self, lines: Sequence[str]) -> bool:
-        """Show the lines; return whether any is new."""
-        fresh = [line for line, shown in zip(lines, [*self._shown, *[""] * len(lines)], strict=False) if line != shown]
-        if not fresh:
+        """Show the lines; return whether any has changed."""
+        changed = [
+            line for line, shown in zip(lines, [*self._shown, *[""] * len(lines)], strict=False) if line != shown
+        ]
+        if not changed:
             return False
         if self._out.isatty():
             up = f"\x1b[{len(self._shown)}A" if self._shown else ""
             self._out.write(up + "".join(f"\r\x1b[2K{line}\n" for line in lines))
         else:
-            self._out.write("".join(f"{line}\n" for line in fresh))
+            self._out.write("".join(f"{line}\n" for line in changed))
         self._out.flush()
         self._shown = list(lines)
         return True

@@ -1,4 +1,4 @@
-"""The demo from its first start on: feeds served, sources connected, runs followed, and what to try next."""
+"""The demo: serves feeds, creates sources, follows runs, and prints what to try next."""
 
 import asyncio
 import json
@@ -25,17 +25,17 @@ from entrypoints.up.directory import write_private
 
 ORGANISATION = "Demo Furniture Co."
 OWNER = "owner@demo-furniture.example"
-"""Whom the printed link signs in."""
+"""Person whom the printed link signs in."""
 ALLOWED = "JOINERY_ALLOW_PRIVATE_HOSTS"
 PORT = "JOINERY_DEMO_FEEDS_PORT"
 FILE = "demo.json"
-_SERVING: Final[set["asyncio.Task[None]"]] = set()
-"""What keeps the feeds alive until the loop ends."""
+_FEED_TASKS: Final[set["asyncio.Task[None]"]] = set()
+"""Keeps the feed server's task alive until the loop ends."""
 
 
 @dataclass(frozen=True, slots=True)
 class Vendor:
-    """One vendor. `config` is that of its source; `paths` are where this machine serves its feeds."""
+    """One vendor. `config` is that of its source; `paths` are the paths of its feeds on this machine."""
 
     name: str
     licence_basis: str
@@ -43,7 +43,7 @@ class Vendor:
     paths: Mapping[str, str]
 
     def source(self, port: int) -> dict[str, Any]:
-        """Build the source's config while the feeds are served on `port`."""
+        """Return the source's config for feeds served on `port`."""
         return {**self.config, **{name: f"http://{HOST}:{port}{path}" for name, path in self.paths.items()}}
 
 
@@ -61,9 +61,9 @@ VENDORS = (LINDGREN, QUILLMERE)
 
 @dataclass(slots=True)
 class State:
-    """What the demo keeps between starts, in DATA/demo.json, for its user's eyes only.
+    """State of the demo between starts, in DATA/demo.json, readable by its user only.
 
-    `port` is where the feeds are served; `sources` maps a vendor's name to its source's id, `urls` to its URL.
+    `port` is that of the feeds; `sources` maps a vendor's name to its source's ID, `urls` to its URL.
     """
 
     port: int = 0
@@ -75,10 +75,10 @@ class State:
 
     @classmethod
     def load(cls, data_dir: Path) -> "State":
-        """Read the file; nothing is kept before the first start.
+        """Read the file; return the initial state before the first start.
 
         Raises:
-            DemoError: The file cannot be read.
+            DemoError: The file is unreadable.
         """
         path = data_dir / FILE
         try:
@@ -86,7 +86,7 @@ class State:
         except FileNotFoundError:
             return cls()
         except (OSError, ValueError, TypeError) as error:
-            raise DemoError(f"{path} cannot be read ({error}); remove it to set the demo up anew.") from error
+            raise DemoError(f"{path} is unreadable ({error}). Remove it to set up the demo again.") from error
 
     def save(self, data_dir: Path) -> None:
         """Write the file."""
@@ -94,9 +94,9 @@ class State:
 
 
 def prepare_environment(data_dir: Path) -> dict[str, str]:
-    """Build the variables that the service is started with: where the feeds will be, and leave to reach them.
+    """Return the service's variables with the port of the feeds and permission to access it.
 
-    The port is that of the start before, unless another program has taken it.
+    The port is that of the previous start, unless it is in use.
     """
     try:
         port = free_port(State.load(data_dir.expanduser()).port)
@@ -107,13 +107,13 @@ def prepare_environment(data_dir: Path) -> dict[str, str]:
 
 
 async def demonstrate(env: Mapping[str, str]) -> None:
-    """Serve the feeds from now on, have both read, and print how to look at the result.
+    """Serve the feeds, import both, and print how to view the result.
 
-    `env` is what the service runs with. What goes wrong is printed in a sentence.
+    `env` is the environment of the service. Errors are printed as one sentence.
     """
     try:
         await _demonstrate(env, Path(env["JOINERY_DATA_DIR"]))
-    except Exception as error:  # the service runs, and what stops its demo is one sentence, not a traceback
+    except Exception as error:  # an error of the demo is printed as one sentence, and the service continues
         _print(["", f"The demo could not be completed. {error}"])
 
 
@@ -124,7 +124,7 @@ def _print(lines: list[str]) -> None:
 async def _demonstrate(env: Mapping[str, str], data_dir: Path) -> None:
     if not env.get(PORT, "").isdigit():
         raise DemoError(
-            f"{PORT} is not set, so the service would not reach the feeds; start it by `joinery up --demo`."
+            f"{PORT} is not set, so the service cannot access the feeds. Start it with `joinery up --demo`."
         )
     state = State.load(data_dir)
     state.port = int(env[PORT])
@@ -132,17 +132,17 @@ async def _demonstrate(env: Mapping[str, str], data_dir: Path) -> None:
     async with ClientSession() as session:
         api = await _sign_in(env, session, state, data_dir)
         await _connect(api, state, data_dir)
-        runs = await _read(api, state)
+        runs = await _import(api, state)
         _print(await _closing_words(api, runs, env.get("JOINERY_DOCS_URL", api.base_url), await _console_link(env)))
 
 
 async def _serve_feeds(port: int) -> None:
-    """Serve both vendors' feeds until this loop ends."""
+    """Serve both vendors' feeds until the loop ends."""
     try:
         runner = await feeds.serve(port)
     except OSError as error:
         raise DemoError(
-            f"The vendors' feeds cannot be served on port {port} ({error.strerror}); start again."
+            f"The vendors' feeds cannot be served on port {port} ({error.strerror}). Start again."
         ) from error
 
     async def serve() -> None:
@@ -152,12 +152,12 @@ async def _serve_feeds(port: int) -> None:
             await runner.cleanup()
 
     task = asyncio.create_task(serve())
-    _SERVING.add(task)
-    task.add_done_callback(_SERVING.discard)
+    _FEED_TASKS.add(task)
+    task.add_done_callback(_FEED_TASKS.discard)
 
 
 async def _sign_in(env: Mapping[str, str], session: ClientSession, state: State, data_dir: Path) -> Api:
-    """Return the service with a key that it knows, made at the first start and whenever the database is another one."""
+    """Return the API with a valid key, created at the first start and whenever the database is another one."""
     if state.secret:
         api = Api(session, env["JOINERY_BASE_URL"], state.secret)
         try:
@@ -171,7 +171,7 @@ async def _sign_in(env: Mapping[str, str], session: ClientSession, state: State,
         if organisation is None:
             plan = await parts[OrgRegistry].plan("standard")
             if plan is None:
-                raise DemoError("There is no plan standard.")
+                raise DemoError("The plan standard does not exist.")
             organisation = await new_organisation(parts, ORGANISATION, "retailer", plan)
         async with begin(parts, organisation, "keys.create") as tx:
             key, state.secret = await issue_key(parts, tx, KeyRequest(name="demo"))
@@ -181,31 +181,31 @@ async def _sign_in(env: Mapping[str, str], session: ClientSession, state: State,
 
 
 async def _connect(api: Api, state: State, data_dir: Path) -> None:
-    """Make both vendors' sources, or lead them to the addresses where their feeds are served now."""
+    """Create both vendors' sources, or update the URLs of their feeds."""
     for vendor in VENDORS:
         config = vendor.source(state.port)
         source = {"name": vendor.name, "kind": "url", "config": config, "licence_basis": vendor.licence_basis}
         if vendor.name not in state.sources:
-            made = await api.post("/v1/sources", source, f"demo-source-{vendor.name}-{state.port}")
-            state.sources[vendor.name] = made["id"]
+            source_resource = await api.post("/v1/sources", source, f"demo-source-{vendor.name}-{state.port}")
+            state.sources[vendor.name] = source_resource["id"]
         elif state.urls.get(vendor.name) != config["url"]:
             await api.patch(f"/v1/sources/{state.sources[vendor.name]}", {"config": config, "status": "active"})
         state.urls[vendor.name] = config["url"]
         state.save(data_dir)
 
 
-async def _read(api: Api, state: State) -> list[FollowedRun]:
-    """Read both catalogues side by side, then the stock of the vendor that sends it apart."""
+async def _import(api: Api, state: State) -> list[FollowedRun]:
+    """Import both catalogues concurrently, then the stock of the vendor with a separate stock file."""
     catalogues = [FollowedRun(vendor.name, state.sources[vendor.name]) for vendor in VENDORS]
-    await _carry_out(api, catalogues, ["", "Reading the feeds of two vendors:"])
+    await _follow_runs(api, catalogues, ["", "Importing the feeds of two vendors:"])
     if catalogues[0].run["status"] != "succeeded":
         return catalogues
     stock = FollowedRun(f"{LINDGREN.name}, stock", state.sources[LINDGREN.name], "stock")
-    await _carry_out(api, [stock], [])
+    await _follow_runs(api, [stock], [])
     return [*catalogues, stock]
 
 
-async def _carry_out(api: Api, runs: list[FollowedRun], title: list[str]) -> None:
+async def _follow_runs(api: Api, runs: list[FollowedRun], title: list[str]) -> None:
     for followed in runs:
         await followed.begin(api)
     if all(followed.ended for followed in runs):
@@ -216,38 +216,38 @@ async def _carry_out(api: Api, runs: list[FollowedRun], title: list[str]) -> Non
 
 
 async def _console_link(env: Mapping[str, str]) -> str:
-    """Return an address that signs the demo's owner in to the console, once."""
+    """Return a one-time URL that signs the demo's owner in to the console."""
     async with opened(settings.from_environment(env)) as parts:
         organisation = await parts[OrgRegistry].find(ORGANISATION)
         if organisation is None:
-            raise DemoError("The demo's organisation is gone.")
+            raise DemoError("The demo's organisation does not exist.")
         user = await parts[People].by_email(OWNER)
         of_user = await parts[Memberships].of_user(user.id, PageRequest(limit=100)) if user else None
-        if of_user is None or organisation.id not in [one.id for one in of_user.items]:
+        if of_user is None or organisation.id not in [row.id for row in of_user.items]:
             await new_member(parts, organisation, OWNER, "owner")
             user = await parts[People].by_email(OWNER)
         if user is None:
-            raise DemoError("The demo's owner is gone.")
+            raise DemoError("The demo's owner does not exist.")
         return await sign_in_link(parts, user, organisation)
 
 
 async def _closing_words(api: Api, runs: list[FollowedRun], docs_url: str, console: str) -> list[str]:
-    found = (await api.get("/v1/products", q="panel bed", limit="1"))["data"]
-    lines = ["", f"{ORGANISATION} has read:"]
+    products = (await api.get("/v1/products", q="panel bed", limit="1"))["data"]
+    lines = ["", f"{ORGANISATION} has imported:"]
     for followed in runs:
         lines += messages.summary(followed.name, followed.run)
     return [
         *lines,
         "",
         f"Console      {console}",
-        "             (signs you in, once within 15 minutes)",
+        "             (signs you in once within 15 minutes)",
         "",
         f"Reference    {docs_url.rstrip('/')}/docs",
         f"API key      {api.secret}",
         "",
-        *messages.requests_to_try(api.base_url, api.secret, found[0]["id"] if found else None, runs[0].run["id"]),
+        *messages.requests_to_try(api.base_url, api.secret, products[0]["id"] if products else None, runs[0].run["id"]),
         "",
-        "# A feed of your own (paste all lines; without my-feed.csv an example of one row is made)",
+        "# Your own feed (paste all lines; without my-feed.csv, an example with one row is created)",
         *messages.own_feed(api.base_url, api.secret),
         "",
     ]

@@ -1,4 +1,4 @@
-"""The two vendors' web servers on one port of this machine: a maker's files, a shop's pages of products, pictures of both."""
+"""Web servers of the two vendors on one local port: a manufacturer's files, a shop's product pages, and pictures."""
 
 import json
 from hashlib import blake2b
@@ -11,13 +11,13 @@ ITEM_MASTER = "/lindgren-falk/item-master.csv"
 STOCK_SHEET = "/lindgren-falk/stock.csv"
 DATA = Path(__file__).parent / "data"
 IMAGE_HOST = "https://images.vendor.example"
-"""Stands in the feeds for the address at which this server serves the pictures."""
+"""Placeholder in the feeds for the URL of the pictures."""
 DEFAULT_LIMIT = 30
 MAX_LIMIT = 250
 
 
 def application() -> web.Application:
-    """Build the web application of both vendors."""
+    """Create the web application of both vendors."""
     app = web.Application()
     app.router.add_get(ITEM_MASTER, _serve_item_master)
     app.router.add_get(STOCK_SHEET, _serve_stock_sheet)
@@ -31,7 +31,7 @@ async def serve(port: int) -> web.AppRunner:
     """Serve until the runner is cleaned up.
 
     Raises:
-        OSError: The port is taken.
+        OSError: The port is in use.
     """
     runner = web.AppRunner(application(), access_log=None, handle_signals=False)
     await runner.setup()
@@ -69,13 +69,13 @@ def _positive(request: web.Request, name: str, default: int) -> int:
 
 
 def _respond(request: web.Request, feed: bytes, content_type: str) -> web.Response:
-    """Respond with a feed whose pictures are at the port that was reached, or with 304 when the client has it."""
+    """Respond with a feed whose pictures are at the requested port, or with 304 if the client has it."""
     port = request.get_extra_info("sockname")[1]
     body = feed.replace(IMAGE_HOST.encode(), f"http://{HOST}:{port}".encode())
     etag = blake2b(body, digest_size=12).hexdigest()
-    known = any(tag.value == etag for tag in request.if_none_match or ())
+    is_current = any(tag.value == etag for tag in request.if_none_match or ())
     response = (
-        web.Response(status=304) if known else web.Response(body=body, content_type=content_type, charset="utf-8")
+        web.Response(status=304) if is_current else web.Response(body=body, content_type=content_type, charset="utf-8")
     )
     response.etag = etag
     return response

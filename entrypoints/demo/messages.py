@@ -1,4 +1,4 @@
-"""The demo's texts: the progress of a run, its result, and what to try next."""
+"""Texts of the demo: progress and result of runs, and what to try next."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -9,31 +9,31 @@ _WIDTH = 24
 
 
 def figure(stats: Mapping[str, int], name: str) -> int:
-    """Count the products, variants or offers that a run has handled."""
-    seen = stats.get(f"{name}_created", 0) + stats.get(f"{name}_changed", 0)
-    return seen + stats.get("unchanged", 0) if name == "products" else seen
+    """Return the number of products, variants or offers that a run has processed."""
+    count = stats.get(f"{name}_created", 0) + stats.get(f"{name}_changed", 0)
+    return count + stats.get("unchanged", 0) if name == "products" else count
 
 
 def progress(name: str, run: Mapping[str, Any]) -> str:
-    """Describe a run in one line."""
+    """Describe a run's progress in one line."""
     stats = run.get("stats", {})
     stage = run.get("stage", "")
     status = run.get("status", "")
-    at = f"{status}: {run['waiting']['detail']}" if run.get("waiting") else stage if status == "running" else status
+    state = f"{status}: {run['waiting']['detail']}" if run.get("waiting") else stage if status == "running" else status
     return (
-        f"  {name:<{_WIDTH}} {at:<10} {stats.get('rows', 0):>6,} rows  "
+        f"  {name:<{_WIDTH}} {state:<10} {stats.get('rows', 0):>6,} rows  "
         f"{figure(stats, 'products'):>5,} products  {stats.get('problems', 0):>4,} problems"
     )
 
 
 def summary(name: str, run: Mapping[str, Any]) -> list[str]:
-    """Describe a run's result: counts and kinds of problems, or why it failed."""
+    """Describe a run's result: counts and kinds of problems, or the error."""
     if run.get("status") != "succeeded":
         error = run.get("error", {})
-        return [f"  {name:<{_WIDTH}} {run.get('status')}: {error.get('message', 'no reason is told')}"]
+        return [f"  {name:<{_WIDTH}} {run.get('status')}: {error.get('message', 'no reason is available')}"]
     stats = run["stats"]
     if stats.get("unchanged_feed"):
-        return [f"  {name:<{_WIDTH}} unchanged since it was last read"]
+        return [f"  {name:<{_WIDTH}} unchanged since the last run"]
     words = ("products", "variants", "offers")
     counts = [f"{number:,} {word}" for word in words if (number := figure(stats, word))]
     if run.get("stream") == "stock":
@@ -47,23 +47,27 @@ def summary(name: str, run: Mapping[str, Any]) -> list[str]:
 
 
 def requests_to_try(base_url: str, secret: str, product: str | None, run: str) -> list[str]:
-    """List six requests, each whole by itself, with their titles."""
+    """Return the lines of six independent requests with their titles."""
     signed = f'-H "Authorization: Bearer {secret}"'
-    asked = {
+    path_by_title = {
         "Panel beds in stock": "/v1/products?q=panel+bed&availability=in_stock&limit=3",
         "One product with all its variants and offers": f"/v1/products/{product}"
         if product
         else "/v1/products?limit=1",
         "Offers in stock": "/v1/offers?availability=in_stock&limit=5",
-        "A run, with what could not be read": f"/v1/runs/{run}",
-        "Products of both vendors that became one": "/v1/merges?kind=product&limit=3",
-        "Pairs that may be the same item, and wait for your word": "/v1/match-pairs?status=open&limit=3",
+        "A run with its problems": f"/v1/runs/{run}",
+        "Merged products of both vendors": "/v1/merges?kind=product&limit=3",
+        "Matches that wait for your decision": "/v1/match-pairs?status=open&limit=3",
     }
-    return [line for title, path in asked.items() for line in (f"# {title}", f'curl -sS {signed} "{base_url}{path}"')]
+    return [
+        line
+        for title, path in path_by_title.items()
+        for line in (f"# {title}", f'curl -sS {signed} "{base_url}{path}"')
+    ]
 
 
 class _Snippet(Template):
-    """Placeholders are written `@name`: the shell has the dollar sign."""
+    """Template with placeholders `@name`, because the shell uses the dollar sign."""
 
     delimiter = "@"
 
@@ -84,8 +88,8 @@ curl -sS -H "Authorization: Bearer $KEY" "$API/v1/products?source=$SOURCE"
 
 
 def own_feed(base_url: str, secret: str) -> list[str]:
-    """List the shell lines that hand in a price list: a file source, an upload announced, put and completed, its run.
+    """Return shell lines that import a price list: a file source, an upload, and its run.
 
-    They are pasted as they are. Without a file of that name they make an example of one row.
+    The lines can be pasted unchanged. If the file does not exist, they create an example with one row.
     """
     return _LINES.substitute(base_url=base_url, secret=secret).strip().splitlines()

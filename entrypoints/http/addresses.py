@@ -1,4 +1,4 @@
-"""Whose address a request comes from when trusted proxies stand in between."""
+"""Client addresses behind trusted proxies."""
 
 import ipaddress
 from collections.abc import Iterable, Mapping
@@ -7,17 +7,17 @@ from functools import lru_cache
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
-_OF_PROXIES = frozenset(
+_PROXY_HEADERS = frozenset(
     {"forwarded", "via", "x-real-ip", "x-client-ip", "x-cluster-client-ip", "true-client-ip", "cf-connecting-ip"}
     | {"fastly-client-ip", "client-ip", "proxy-connection"}
 )
-"""Headers that proxies add (RFC 9110, section 7.6.3; RFC 7239), beside all of `X-Forwarded-…`: whoever asks directly has none."""
+"""Headers that proxies add (RFC 9110 §7.6.3; RFC 7239) besides `X-Forwarded-…`; a direct local request has none of them."""
 LONGEST = 45
-"""Characters of an address: IPv6 with an IPv4 address inside. A zone, which may be any text, is no client's."""
+"""Maximum characters of an address: IPv6 with an embedded IPv4 address. Zone identifiers are not accepted."""
 
 
 def address_of(text: str) -> Address | None:
-    """Return the IP address that the text is; None for any other text."""
+    """Parse an IP address; return None if the text is not one."""
     try:
         return ipaddress.ip_address(text)
     except ValueError:
@@ -25,18 +25,18 @@ def address_of(text: str) -> Address | None:
 
 
 class Proxies:
-    """`trusted` are addresses or CIDR blocks of proxies whose X-Forwarded-For is believed."""
+    """Trusted proxies: the addresses or CIDR blocks whose X-Forwarded-For header is trusted."""
 
     def __init__(self, trusted: Iterable[str] = ()) -> None:
         self._networks: tuple[Network, ...] = tuple(ipaddress.ip_network(block, strict=False) for block in trusted)
-        self._trusts = lru_cache(maxsize=1024)(self._in_a_network)
+        self._trusts = lru_cache(maxsize=1024)(self._is_trusted)
 
-    def _in_a_network(self, address: str) -> bool:
+    def _is_trusted(self, address: str) -> bool:
         host = address_of(address)
         return host is not None and any(host in network for network in self._networks)
 
     def client(self, peer: str, headers: Mapping[str, str]) -> str:
-        """The nearest address that is no trusted proxy: the peer itself unless it is one, or forwards no address."""
+        """Return the rightmost address that is not a trusted proxy; the peer if it is untrusted or forwards no valid address."""
         if not self._networks or "x-forwarded-for" not in headers or not self._trusts(peer):
             return peer
         for hop in reversed(headers["x-forwarded-for"].split(",")):
@@ -48,8 +48,8 @@ class Proxies:
 
     @staticmethod
     def is_local(peer: str, headers: Mapping[str, str]) -> bool:
-        """Whether the request comes from this very machine, not through a proxy on it."""
-        if any(name in _OF_PROXIES or name.startswith("x-forwarded") for name in headers):
+        """Return whether the request comes from this machine and not through a proxy."""
+        if any(name in _PROXY_HEADERS or name.startswith("x-forwarded") for name in headers):
             return False
         address = address_of(peer)
         return address.is_loopback if address is not None else peer in ("", "<local>")

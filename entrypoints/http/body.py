@@ -1,4 +1,4 @@
-"""Request bodies: taken no slower than their pace and within bounds, read strictly, and validated in a process where they are dense."""
+"""Request bodies: minimum transfer rate, size limits, strict JSON decoding, and validation of dense bodies in a subprocess."""
 
 import asyncio
 import json
@@ -21,14 +21,14 @@ Send = Callable[[Message], Awaitable[None]]
 
 LINGER_SECONDS = 1.0
 LINGER_BYTES = 8 << 20
-"""How long, and how much, is still taken of a body that was refused, so that its sender gets to read the answer."""
+"""Seconds and bytes for which the rest of a rejected body is still received, so that the client can read the response."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """How slowly a body may come: at least `least` bytes a second on the average.
+    """Minimum transfer rate of a body: an average of `least` bytes a second.
 
-    It has `grace` seconds to begin with, and is never silent for `silence` seconds.
+    The first `grace` seconds are exempt; no pause may be longer than `silence` seconds.
     """
 
     grace: float
@@ -36,18 +36,18 @@ class Pace:
     least: int
 
     def patience(self, waited: float, received: int) -> float:
-        """Seconds that the next piece may take, after so many seconds of waiting for so many bytes."""
+        """Return how many seconds the next chunk may take, after `waited` seconds of waiting for `received` bytes."""
         return min(self.silence, self.grace + received / self.least - waited)
 
 
 JSON_PACE = Pace(grace=10.0, silence=10.0, least=8 * 1024)
-"""Of JSON bodies: 1 MiB takes 138 s at the most."""
+"""For JSON bodies: 1 MiB takes at most 138 s."""
 FILE_PACE = Pace(grace=30.0, silence=30.0, least=4 * 1024)
-"""Of files: a line of 32 kbit/s is enough for any size."""
+"""For files: a line of 32 kbit/s is enough for any size."""
 
 
 class HeldBodies:
-    """The bodies of the requests in hand: how many are still arriving, and the bytes of all."""
+    """Limits of the request bodies in memory: the number still arriving, and the bytes of all."""
 
     def __init__(self) -> None:
         self.arriving = ConcurrencyLimit(1024, 64, noun="bodies that are still arriving")
@@ -55,20 +55,20 @@ class HeldBodies:
 
 
 class TooSlow(Exception):
-    """The sender fell behind its pace."""
+    """Body received more slowly than its minimum rate."""
 
 
 class Gone(ConnectionError):
-    """The sender broke off."""
+    """Client disconnected before the body was complete."""
 
 
 def too_large(limit: int) -> str:
-    """What to say of a body over the limit."""
-    return f"The body has more than {limit} bytes, the most that are taken here. Send it in parts."
+    """Return the error detail for a body over the limit."""
+    return f"The body has more than {limit} bytes, the maximum here. Send it in parts."
 
 
 class IncomingBody:
-    """One request's end of the ASGI connection. Nothing is taken from it before `chunks` is."""
+    """Request body of one ASGI connection, received only as `chunks` is consumed."""
 
     def __init__(self, receive: Receive) -> None:
         self._receive = receive
@@ -76,23 +76,23 @@ class IncomingBody:
         self._hopeless = False
 
     async def chunks(self, pace: Pace) -> AsyncIterator[bytes]:
-        """Its pieces. The time that the caller takes is not the sender's. Raises TooSlow or Gone."""
+        """Yield the body's chunks; the consumer's own time does not count. Raises TooSlow or Gone."""
         loop, waited, received = asyncio.get_running_loop(), 0.0, 0
         while not self._ended.is_set():
-            asked = loop.time()
+            started = loop.time()
             try:
                 async with asyncio.timeout(max(0.0, pace.patience(waited, received))):
                     message = await self._next()
             except TimeoutError:
                 self._hopeless = True
                 raise TooSlow from None
-            waited += loop.time() - asked
+            waited += loop.time() - started
             if piece := message.get("body"):
                 received += len(piece)
                 yield piece
 
     async def read(self, limit: int) -> bytes:
-        """The whole body. Raises PayloadTooLarge, and InvalidRequest when it comes too slowly."""
+        """Return the whole body. Raises PayloadTooLarge, or InvalidRequest if the body is too slow or incomplete."""
         received = bytearray()
         try:
             async for piece in self.chunks(JSON_PACE):
@@ -101,20 +101,22 @@ class IncomingBody:
                     raise PayloadTooLarge(too_large(limit))
         except TooSlow:
             raise InvalidRequest(
-                f"The body came too slowly: it may pause for {JSON_PACE.silence:g} s, and must come with at least "
-                f"{JSON_PACE.least} bytes a second. Send the request again."
+                f"The body arrived too slowly: it may pause for {JSON_PACE.silence:g} s and must arrive at  "
+                f"{JSON_PACE.least} bytes a second or more. Send the request again."
             ) from None
         except Gone:
-            raise InvalidRequest("The body broke off before its end; send the request again.") from None
+            raise InvalidRequest(
+                "The body is incomplete: the connection closed too early. Send the request again."
+            ) from None
         return bytes(received)
 
     async def receive(self) -> Message:
-        """What a framework is told that may not take the body itself: only that the client is gone, behind the body."""
+        """Return the next message after the body, for a framework that must not read the body itself."""
         await self._ended.wait()
         return await self._receive()
 
     def answering(self, send: Send) -> Send:
-        """`send` for an answer that may be complete before the body is."""
+        """Wrap `send` for a response that may be complete before the body is."""
 
         async def answer(message: Message) -> None:
             if self._ended.is_set() or message["type"] != "http.response.body" or message.get("more_body"):
@@ -128,16 +130,16 @@ class IncomingBody:
         message = await self._receive()
         if message["type"] != "http.request":
             self._ended.set()
-            raise Gone("The sender broke off.")
+            raise Gone("The client disconnected.")
         if not message.get("more_body"):
             self._ended.set()
         return message
 
     async def _finish(self, last: Message, send: Send) -> None:
-        """End the answer to a request whose body nobody took.
+        """Complete the response to a request whose body was not read to its end.
 
-        The sender may still be at it, and reads the answer only afterwards: so what comes is thrown away for a moment.
-        A server that holds a full queue of it could not end the connection either, so somebody takes until it has.
+        The client may still be sending and reads the response only afterwards, so incoming data is discarded for a moment.
+        A server with a full receive queue could not close the connection, so the queue is drained until it is closed.
         """
         await send({**last, "more_body": True})
         if not self._hopeless:
@@ -150,11 +152,11 @@ class IncomingBody:
             await asyncio.gather(draining, return_exceptions=True)
 
     async def _linger(self) -> None:
-        thrown = 0
+        discarded = 0
         try:
             async with asyncio.timeout(LINGER_SECONDS):
-                while not self._ended.is_set() and thrown < LINGER_BYTES:
-                    thrown += len((await self._next()).get("body", b""))
+                while not self._ended.is_set() and discarded < LINGER_BYTES:
+                    discarded += len((await self._next()).get("body", b""))
         except (TimeoutError, Gone):
             return
 
@@ -169,96 +171,98 @@ DEPTH = 32
 _LONGEST_NUMBER = 64
 _LARGEST_EXPONENT = 30
 SMALL = 64 * 1024
-"""Bytes of a body that is decoded in a few milliseconds, whatever is in it: its values need not be counted."""
+"""Size in bytes up to which any body decodes in a few milliseconds, so that its values need not be counted."""
 MOST_KEYS = 10_000
-"""Keys of one object: far more than anything here has, and few enough to be looked through at once."""
+"""Maximum keys of one object: more than any schema has, and few enough to check at once."""
 _LONGEST_PATH = 300
 _SUSPECT = re.compile(rb"\\u(?:0000|[dD][89a-fA-F])")
 _DEEP = re.compile(rb'(?:\s*(?:\[|\{\s*"[^"\\]*"\s*:)){%d}' % (DEPTH + 1))
-"""The beginning of a body that is nested too deeply from there on."""
+"""The beginning of a body whose nesting is too deep from its start."""
 _UNSTORABLE = re.compile("[\0\ud800-\udfff]")
 
 
-class _Doubled(dict[str, Any]):
-    """An object in which a key stood twice; `key` is the first such."""
+class _ObjectWithDuplicate(dict[str, Any]):
+    """Object with a duplicate key; `key` is the first one."""
 
     key = ""
 
 
-class _DoubledKey(Exception):
-    """An object has a key twice."""
+class _DuplicateKey(Exception):
+    """Object with a duplicate key."""
 
 
 class _BadNumber(ValueError):
-    """NaN, Infinity, or a number that no field of ours could hold."""
+    """NaN, Infinity, or a number outside the range of all fields."""
 
 
-def _number(text: str) -> int | Decimal:
+def _parse_number(text: str) -> int | Decimal:
     value = Decimal(text) if len(text) <= _LONGEST_NUMBER else None
     if value is None or abs(value.adjusted()) > _LARGEST_EXPONENT:
         raise _BadNumber(f"The number {text[:40]} is out of range.")
     return int(value) if value == value.to_integral_value() else value
 
 
-def _integer(text: str) -> int:
+def _parse_integer(text: str) -> int:
     if len(text) > _LONGEST_NUMBER:
         raise _BadNumber(f"The number {text[:40]}… is out of range.")
     return int(text)
 
 
-def _constant(text: str) -> Any:
-    raise _BadNumber(f"{text} is no number in JSON; leave the field out, or give a number.")
+def _reject_constant(text: str) -> Any:
+    raise _BadNumber(f"{text} is not a JSON number. Omit the field or send a number.")
 
 
-def _unreadable(detail: str, field: str = "body", code: str = "invalid_format") -> InvalidRequest:
+def _decoding_error(detail: str, field: str = "body", code: str = "invalid_format") -> InvalidRequest:
     return InvalidRequest(detail, fields=(FieldError(field, code, detail),))
 
 
-def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _build_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(pairs) > MOST_KEYS:
-        raise _unreadable(f"An object has more than {MOST_KEYS} fields; send less at once.", code="too_many")
-    made = dict(pairs)
-    if len(made) == len(pairs):
-        return made
-    raise _DoubledKey
+        raise _decoding_error(f"An object has more than {MOST_KEYS} fields. Send fewer at once.", code="too_many")
+    result = dict(pairs)
+    if len(result) == len(pairs):
+        return result
+    raise _DuplicateKey
 
 
-def _marked(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """As `_object`, with the first key that stands twice, so that it can be named by its path."""
-    made = dict(pairs)
-    if len(made) == len(pairs):
-        return made
-    doubled, seen = _Doubled(made), set[str]()
+def _build_marked_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Build an object like `_build_object`, and note the first duplicate key so that the error can name its path."""
+    result = dict(pairs)
+    if len(result) == len(pairs):
+        return result
+    duplicate, seen = _ObjectWithDuplicate(result), set[str]()
     for key, _ in pairs:
         if key in seen:
-            doubled.key = key
+            duplicate.key = key
             break
         seen.add(key)
-    return doubled
+    return duplicate
 
 
-def _decoder(hook: Callable[[list[tuple[str, Any]]], dict[str, Any]]) -> json.JSONDecoder:
-    return json.JSONDecoder(object_pairs_hook=hook, parse_float=_number, parse_int=_integer, parse_constant=_constant)
+def _create_decoder(hook: Callable[[list[tuple[str, Any]]], dict[str, Any]]) -> json.JSONDecoder:
+    return json.JSONDecoder(
+        object_pairs_hook=hook, parse_float=_parse_number, parse_int=_parse_integer, parse_constant=_reject_constant
+    )
 
 
-_strict = _decoder(_object)
-_marking = _decoder(_marked)
+_strict_decoder = _create_decoder(_build_object)
+_marking_decoder = _create_decoder(_build_marked_object)
 
 
 def decode(raw: bytes, most: int) -> Any:
-    """The JSON value of a body: RFC 8259 in UTF-8, no doubled keys, at most 32 levels deep, texts storable.
+    """Decode a JSON body (RFC 8259) in UTF-8: no duplicate keys, at most 32 levels deep, storable texts only.
 
-    Of a body over SMALL bytes there are at most `most` values. Whole numbers come as int, others as Decimal.
+    A body over SMALL bytes has at most `most` values. Whole numbers become int, others Decimal.
     Raises InvalidRequest.
     """
     if len(raw) > SMALL:
         if _DEEP.match(raw):
-            raise _too_deep()
+            raise _depth_error()
         if has_more_values(raw, most):
-            raise _unreadable(f"The body holds more than {most} values; send them in parts.", code="too_many")
-    value = _parsed(raw)
-    if value is _DoubledKey:
-        raise _doubled(raw)  # what was decoded before is let go by now
+            raise _decoding_error(f"The body has more than {most} values. Send them in parts.", code="too_many")
+    value = _parse(raw)
+    if value is _DuplicateKey:
+        raise _duplicate_key_error(raw)  # the value decoded before is released by now
     if raw.count(b"[") + raw.count(b"{") > DEPTH:
         _check_depth(value)
     if _SUSPECT.search(raw):
@@ -266,37 +270,37 @@ def decode(raw: bytes, most: int) -> Any:
     return value
 
 
-def _parsed(raw: bytes) -> Any:
-    """The value, or _DoubledKey itself. Raises InvalidRequest."""
+def _parse(raw: bytes) -> Any:
+    """Return the value, or _DuplicateKey itself. Raises InvalidRequest."""
     try:
-        return _strict.decode(raw.decode("utf-8"))
+        return _strict_decoder.decode(raw.decode("utf-8"))
     except UnicodeDecodeError as error:
-        raise _unreadable(
+        raise _decoding_error(
             f"The body is not UTF-8: byte {error.start} (counted from 0) is wrong. Encode it as UTF-8."
         ) from None
     except json.JSONDecodeError as error:
-        raise _unreadable(_not_json(error)) from None
+        raise _decoding_error(_describe_json_error(error)) from None
     except _BadNumber as error:
-        raise _unreadable(str(error), code="invalid_value") from None
+        raise _decoding_error(str(error), code="invalid_value") from None
     except RecursionError:
-        raise _too_deep() from None
-    except _DoubledKey:
-        return _DoubledKey
+        raise _depth_error() from None
+    except _DuplicateKey:
+        return _DuplicateKey
 
 
-def _not_json(error: json.JSONDecodeError) -> str:
+def _describe_json_error(error: json.JSONDecodeError) -> str:
     if error.pos >= len(error.doc.rstrip()):
         return (
-            "The body is not JSON: it ends too early; a bracket or quotation mark is left open, or a value is missing."
+            "The body is not JSON: it ends too early. A bracket or quotation mark is not closed, or a value is missing."
         )
     return (
-        f"The body is not JSON from line {error.lineno}, column {error.colno} on. Look for a comma too many or too few, "
-        "single quotation marks, or text without quotation marks."
+        f"The body is not JSON from line {error.lineno}, column {error.colno} on. Look for an extra or missing comma, "
+        "single quotation marks, or unquoted text."
     )
 
 
 def has_more_values(raw: bytes, most: int) -> bool:
-    """Whether more values are announced by the commas and brackets outside of texts."""
+    """Return whether the commas and brackets outside strings imply more than `most` values."""
     if raw.count(b",") + raw.count(b"[") + raw.count(b"{") <= most:
         return False
     bare = raw.replace(b"\\\\", b"").replace(b'\\"', b"")
@@ -311,8 +315,8 @@ def has_more_values(raw: bytes, most: int) -> bool:
     return False
 
 
-def _too_deep() -> InvalidRequest:
-    return _unreadable(f"The body is nested more than {DEPTH} levels deep.", code="too_large")
+def _depth_error() -> InvalidRequest:
+    return _decoding_error(f"The body is nested more than {DEPTH} levels deep. Flatten it.", code="too_large")
 
 
 def _check_depth(value: Any) -> None:
@@ -326,7 +330,7 @@ def _check_depth(value: Any) -> None:
         ]
         if not level:
             return
-    raise _too_deep()
+    raise _depth_error()
 
 
 def _children(value: Any) -> Iterator[tuple[str | int, Any]]:
@@ -334,7 +338,7 @@ def _children(value: Any) -> Iterator[tuple[str | int, Any]]:
 
 
 def _walk(value: Any) -> Iterator[tuple[list[str | int], Any]]:
-    """Every value with the path to it, which is only good until the next one."""
+    """Yield every value with its path; the path list is reused and valid only until the next value."""
     yield [], value
     if not isinstance(value, (dict, list)):
         return
@@ -353,56 +357,58 @@ def _walk(value: Any) -> Iterator[tuple[list[str | int], Any]]:
             path.pop()
 
 
-def _named(path: list[str | int]) -> str:
+def _path_name(path: list[str | int]) -> str:
     return ".".join(map(str, path))[:_LONGEST_PATH] or "body"
 
 
-def _doubled(raw: bytes) -> InvalidRequest:
-    """The refusal of a body with a doubled key, which it names by its path."""
+def _duplicate_key_error(raw: bytes) -> InvalidRequest:
+    """Return the error for a body with a duplicate key, naming the key by its path."""
     try:
-        for path, value in _walk(_marking.decode(raw.decode("utf-8"))):
-            if isinstance(value, _Doubled):
-                return _unreadable(
-                    "This field stands twice in one object; keep one of them.", _named([*path, value.key]), "duplicate"
+        for path, value in _walk(_marking_decoder.decode(raw.decode("utf-8"))):
+            if isinstance(value, _ObjectWithDuplicate):
+                return _decoding_error(
+                    "This field occurs twice in one object. Keep one of them.",
+                    _path_name([*path, value.key]),
+                    "duplicate",
                 )
     except (ValueError, RecursionError):
-        pass  # it is wrong further on as well: the key is refused all the same
-    return _unreadable("A field stands twice in one object; keep one of them.", code="duplicate")
+        pass  # the rest is invalid as well: the duplicate key is still reported
+    return _decoding_error("A field occurs twice in one object. Keep one of them.", code="duplicate")
 
 
 def _check_texts(value: Any) -> None:
-    """Refuse escapes that stand for no character, or for NUL."""
+    """Reject lone surrogates and NUL characters."""
     for path, inner in _walk(value):
         if isinstance(inner, str) and _UNSTORABLE.search(inner):
-            raise _unreadable(
-                "The text holds half a character (a lone surrogate) or a NUL character; take it out.",
-                _named(path),
+            raise _decoding_error(
+                "The text contains a lone surrogate or a NUL character. Remove it.",
+                _path_name(path),
                 "invalid_value",
             )
         if isinstance(inner, dict) and any(map(_UNSTORABLE.search, inner)):
-            raise _unreadable(
-                "A field's name holds half a character (a lone surrogate) or a NUL character; take it out.",
-                _named(path),
+            raise _decoding_error(
+                "The field name contains a lone surrogate or a NUL character. Remove it.",
+                _path_name(path),
                 "invalid_value",
             )
 
 
 MANY = 20_000
-"""Values that are decoded in some 20 ms, however they are nested."""
+"""Number of values that decode in about 20 ms, however they are nested."""
 SPARSE = 9
-"""Bytes for each value in the densest records; those that shops push have some 15."""
-_NONE_TAKEN = "This operation takes no fields; leave the body out."
+"""Bytes per value in the densest records; records pushed by shops have about 15."""
+_NO_FIELDS = "This operation takes no fields. Omit the body."
 
 Faults = tuple[FieldError, ...]
 
 
 def is_dense(raw: bytes) -> bool:
-    """Return whether the commas and brackets, those in strings too, are more than MANY and than records have."""
+    """Return whether the body has more commas and brackets, in strings too, than MANY and than the densest records."""
     return len(raw) > SMALL and raw.count(b",") + raw.count(b"[") + raw.count(b"{") > max(MANY, len(raw) // SPARSE)
 
 
 def check(raw: bytes, most: int, schema: Mapping[str, Any] | None) -> tuple[str | None, Faults]:
-    """Return why a body of at most `most` values cannot be decoded, or None, and its faults; without a schema no body is taken."""
+    """Return why a body of at most `most` values cannot be decoded, or None, and its faults. No schema means no body."""
     try:
         _, faults = understood(raw, most, None if schema is None else Validator(schema))
     except InvalidRequest as error:
@@ -411,7 +417,7 @@ def check(raw: bytes, most: int, schema: Mapping[str, Any] | None) -> tuple[str 
 
 
 def understood(raw: bytes, most: int, validator: Validator | None) -> tuple[Any, Faults]:
-    """A body's JSON value, which has at most `most` values, and what is wrong with it. Raises InvalidRequest when it is none."""
+    """Decode a body of at most `most` values; return its value and its faults. Raises InvalidRequest if it is not JSON."""
     value = decode(raw, most)
     return (None, _unexpected(value)) if validator is None else (value, validator.faults(value))
 
@@ -420,8 +426,8 @@ def _unexpected(body: Any) -> Faults:
     """Return the faults of a body for an operation that takes none; an empty object has none."""
     if isinstance(body, dict):
         names = islice(body, MOST_FAULTS + 1)
-        return tuple(FieldError(name[:LONGEST_FIELD], "unknown_field", _NONE_TAKEN) for name in names)
-    return (FieldError("body", "invalid_type", "This operation takes no body; leave it out."),)
+        return tuple(FieldError(name[:LONGEST_FIELD], "unknown_field", _NO_FIELDS) for name in names)
+    return (FieldError("body", "invalid_type", "This operation takes no body. Omit it."),)
 
 
 T = TypeVar("T")
@@ -430,7 +436,7 @@ MOST_THREADS = 2
 
 
 class BodyThreads:
-    """Threads that are only started when they are needed."""
+    """Thread pool for large bodies: one task per organisation at a time."""
 
     def __init__(self) -> None:
         self._threads = ThreadPoolExecutor(MOST_THREADS, thread_name_prefix="bodies")

@@ -1,4 +1,4 @@
-"""The checks of a request, one function or class each, in their order (docs/conventions.md#order-of-checks)."""
+"""The checks of a request in their order, one function or class each (docs/conventions.md#order-of-checks)."""
 
 import re
 from collections.abc import Awaitable, Callable, Mapping
@@ -45,7 +45,7 @@ FIRST_PAGE = PageRequest()
 
 @dataclass(slots=True)
 class RequestState:
-    """Filled in by the steps, in their order; what a step needs, an earlier one has set."""
+    """State of one request, filled in by the steps in their order; each step relies on fields that earlier ones set."""
 
     request: Request
     match: Match
@@ -59,22 +59,22 @@ class RequestState:
     principal: Principal | None = None
     """The caller; None before authentication."""
     caller: Principal = field(init=False)
-    """The same, for steps behind authentication."""
+    """The same principal, not None, for steps after authentication."""
     route: Route = field(init=False)
     operation: Operation = field(init=False)
-    """Set, with the route, by the check that refuses requests without one."""
+    """Set together with the route by `check_permission`."""
     via: str | None = None
-    """The way it came, where that is not the one its credential says."""
+    """The channel of the request, where it differs from the credential's own."""
     place: str = ""
-    """The address of what is no operation but shares the pipeline's way in and out."""
+    """The path of a request that is not an operation but shares the pipeline's entry and exit."""
     relayed: bool = False
-    """An operation was answered for it, which is logged by itself."""
+    """Whether an operation was executed on behalf of this request and is logged by itself."""
     version: str = ""
     budget: HeaderList = field(default_factory=list)
     """The RateLimit headers, once the request has been charged."""
     query: Mapping[str, Any] = field(default_factory=dict)
     held: int = 0
-    """Bytes of the body that are counted until the request is answered."""
+    """Bytes of the body that count against the limit until the response is sent."""
     body: Any = None
     """JSON values; numbers that are not whole are Decimal."""
     command: Any = None
@@ -88,14 +88,14 @@ class RequestState:
     """The versions that If-Match names, the newest first; None for `*` or no condition."""
     error_code: str | None = None
     stream: EventStream | None = None
-    """What is answered instead of a body."""
+    """Event stream that is sent instead of a body."""
 
     later: Callable[[], Awaitable[Reply]] | None = None
-    """What is waited for once the change is committed."""
+    """Awaited after the change is committed, to complete the response."""
 
 
 Step = Callable[[RequestState], Awaitable[None] | None]
-"""A step sets fields of the state or raises a DomainError; it answers an awaitable only when it must wait."""
+"""A function that sets fields of the state or raises a DomainError; it returns an awaitable only if it must wait."""
 
 
 LONGEST_LINE = 8192
@@ -103,16 +103,16 @@ LONGEST_LINE = 8192
 
 
 def read_request_line(state: RequestState) -> None:
-    """Set the request's id; refuse a request line over LONGEST_LINE or with characters that may not stand in one."""
+    """Set the request ID; reject a request line over LONGEST_LINE or with characters that are not allowed in one."""
     request = state.request
     state.request_id = request_id_of(request)
     if len(request.path) + len(request.query) > LONGEST_LINE:
-        detail = f"Path and query together have more than {LONGEST_LINE} characters; ask for less at once."
+        detail = f"Path and query together have more than {LONGEST_LINE} characters. Request less at once."
         raise InvalidRequest.of("query", "too_long", detail)
     for name, text in (("path", request.path), ("query", request.query)):
         if not (text.isascii() and text.isprintable()) or (name == "path" and not text.startswith("/")):
             raise InvalidRequest(
-                f"The {name} holds characters that may not stand in an address; percent-encode them (RFC 3986)."
+                f"The {name} contains characters that are not allowed in a URL. Percent-encode them (RFC 3986)."
             )
 
 
@@ -126,7 +126,7 @@ _MODE = "header.Service-Mode"
 
 
 def choose_mode(state: RequestState) -> None:
-    """A key's mode is fixed, and naming the other one is refused; other tokens are live unless they ask for test."""
+    """Set the mode that Service-Mode names; a key's mode is fixed, other tokens are live by default."""
     named = state.request.headers.get("service-mode")
     if named is None:
         return
@@ -137,13 +137,15 @@ def choose_mode(state: RequestState) -> None:
     if caller.tenant.livemode == livemode:
         return
     if caller.mode_fixed:
-        detail = f"Your key is a {caller.tenant.mode} key, and its mode is fixed. Leave Service-Mode out, or use a {named} key."
+        detail = (
+            f"Your key is a {caller.tenant.mode} key, and its mode is fixed. Omit Service-Mode, or use a {named} key."
+        )
         raise InvalidRequest.of(_MODE, "invalid_value", detail)
     state.principal = state.caller = replace(caller, tenant=Tenant(caller.tenant.org, livemode))
 
 
 class ChooseVersion:
-    """The version named, else the one pinned; pinned is what the first request named, or the newest."""
+    """Chooses the API version: the one the request names, else the organisation's; the first request pins it."""
 
     def __init__(self, access: AccessService, versions: Versions) -> None:
         self._access = access
@@ -154,7 +156,7 @@ class ChooseVersion:
         named, pinned = state.request.headers.get("service-version"), state.caller.organisation.api_version
         dates = self._versions.dates
         if named is not None and named not in dates:
-            detail = f"There is no such version. Use {' or '.join(dates)}, or leave the header out."
+            detail = f"This version does not exist. Use {' or '.join(dates)}, or omit the header."
             raise InvalidRequest.of("header.Service-Version", "invalid_value", detail)
         if pinned is None:
             return self._pin(state, named)
@@ -172,15 +174,15 @@ TIERS: Final[dict[str, dict[str, tuple[float, int]]]] = {
     "high": {"read": (500, 1000), "write": (100, 200), "expensive": (10, 20), "export": (0.1, 10), "stream": (5, 20)},
     "max": {"read": (2000, 4000), "write": (400, 800), "expensive": (40, 80), "export": (0.5, 60), "stream": (20, 50)},
 }
-"""Tier to class to (requests a second, burst)."""
+"""Tier to rate class to (requests per second, burst)."""
 SHARED = frozenset({"expensive", "export"})
-"""Classes of larger work, which presses the machine alike whoever starts it; of the others, each person who is signed in has a budget."""
+"""Rate classes with one budget for the whole organisation, as their load is large; the others have one per signed-in person."""
 _MOST_BUDGETS = 20_000
 
 
 @dataclass(frozen=True, slots=True)
 class _Charge:
-    """A budget with the words that tell about it."""
+    """A rate budget with its name and policy header."""
 
     budget: Budget
     name: str
@@ -188,7 +190,7 @@ class _Charge:
 
 
 def charge_of(org: str, livemode: bool, tier: str, rate: str, user: str | None = None) -> _Charge:
-    """The budget of an organisation's mode and class; of a person of its own, where theirs does not count alike."""
+    """Return the budget of an organisation, mode and rate class; a person has their own, except in SHARED classes."""
     per_second, burst = TIERS[tier][rate]
     whose = f":{user}" if user is not None and rate not in SHARED else ""
     budget = Budget(f"{org}:{'live' if livemode else 'test'}:{rate}{whose}", burst, per_second)
@@ -197,14 +199,14 @@ def charge_of(org: str, livemode: bool, tier: str, rate: str, user: str | None =
 
 
 class RateLimit:
-    """Takes one token. The same headers stand on refusals and on whatever the request is answered in the end."""
+    """Step that takes one token of the rate budget and sets the RateLimit headers of every response."""
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
         self._charges: dict[tuple[str, bool, str, str, str | None], _Charge] = {}
 
     async def __call__(self, state: RequestState) -> None:
-        """Raises RateLimited when the budget is spent."""
+        """Take a token. Raises RateLimited if the budget is spent."""
         caller, route = state.caller, state.match.route
         tier = caller.organisation.plan.tier
         rate = route.operation.rate if route else "read"
@@ -223,35 +225,35 @@ class RateLimit:
         if not take.allowed:
             wait = max(1, ceil(take.next_in))
             raise RateLimited(
-                f"The budget {charge.name} is spent; one request is free again in {wait} s.",
+                f"The rate budget {charge.name} is used up. Retry in {wait} s.",
                 retry_after=wait,
                 extra={"violated-policies": [charge.name]},
             )
 
 
 FIRST = {"export": 1, "expensive": 2, "stream": 2}
-"""The pressure from which requests of a class are shed (docs/conventions.md#load-shedding)."""
+"""Pressure level from which requests of a class are shed (docs/conventions.md#load-shedding)."""
 STANDARD_READS = 3
 NEVER = 4
 RETRY = {1: 2, 2: 5, 3: 10}
-"""Seconds to wait by level."""
+"""Retry-After in seconds by pressure level."""
 
 
 def shed_from(rate: str, tier: str) -> int:
-    """The level from which a request of that class and tier is shed."""
+    """Return the pressure level from which a request of the class and tier is shed."""
     if rate == "read" and tier == "standard":
         return STANDARD_READS
     return FIRST.get(rate, NEVER)
 
 
 class ShedLoad:
-    """Compares the request's priority with the process's pressure."""
+    """Step that sheds a request when the pressure exceeds its priority."""
 
     def __init__(self, pressure: Pressure) -> None:
         self._pressure = pressure
 
     def __call__(self, state: RequestState) -> None:
-        """Raises Overloaded."""
+        """Shed the request with Overloaded if the pressure exceeds its priority."""
         level = self._pressure.level
         if level == 0:
             return
@@ -265,13 +267,13 @@ METHODS = frozenset({"GET", "HEAD", "POST", "PATCH", "PUT", "DELETE", "OPTIONS",
 
 
 def check_permission(state: RequestState) -> None:
-    """Set the route, and refuse what the caller may not do before any resource is looked up, so that no id can be probed.
+    """Set the route and check the caller's permission before any resource is looked up, so that IDs cannot be probed.
 
     Raises:
-        NotFound: There is no such path.
-        MethodNotAllowed: The path has no such method; `allow` names those it has.
-        PermissionDenied: The credential may not do that.
-        FeatureUnavailable: The plan does not include it.
+            NotFound: The path does not exist.
+            MethodNotAllowed: The path does not support the method; `allow` names those it supports.
+            PermissionDenied: The credential does not permit the operation.
+            FeatureUnavailable: The plan does not include the operation.
 
     """
     match = state.match
@@ -281,7 +283,7 @@ def check_permission(state: RequestState) -> None:
     elif match.allowed:
         method, allowed = state.request.method, ", ".join(match.allowed)
         raise MethodNotAllowed(
-            f"This address does not answer {method if method in METHODS else 'this method'}; it answers {allowed}.",
+            f"This path does not support {method if method in METHODS else 'this method'}. Use one of {allowed}.",
             extra={"allow": allowed},
         )
     else:
@@ -290,12 +292,12 @@ def check_permission(state: RequestState) -> None:
 
 T = TypeVar("T")
 _DIGITS = 20
-"""Digits of a length that are looked at; h11 lets no longer ones through."""
+"""Digits of a Content-Length that are parsed; h11 rejects longer ones."""
 
 
 @lru_cache(maxsize=64)
 def is_json(content_type: str) -> bool:
-    """Whether the media type is application/json, in UTF-8 if it names an encoding."""
+    """Return whether the media type is application/json, in UTF-8 if it names an encoding."""
     kind, *parameters = (part.strip().lower() for part in content_type.split(";"))
     return kind == "application/json" and all(part in ("", "charset=utf-8", 'charset="utf-8"') for part in parameters)
 
@@ -304,14 +306,14 @@ _REQUIRED = "This operation needs a body: a JSON object, sent with Content-Type:
 
 
 class ReadParameters:
-    """Sets the query, the page asked for, the body, and what headers say of a write."""
+    """Step that sets the query, page request, body, and the headers of a write."""
 
     def __init__(self, cursors: Cursors, bodies: HeldBodies, pressure: Pressure, parsers: ParserRunner) -> None:
         self._cursors, self._bodies, self._pressure, self._parsers = cursors, bodies, pressure, parsers
         self._threads = BodyThreads()
 
     def __call__(self, state: RequestState) -> Awaitable[None] | None:
-        """Raises InvalidRequest, UnsupportedMediaType or PayloadTooLarge."""
+        """Read the parameters. Raises InvalidRequest, UnsupportedMediaType or PayloadTooLarge."""
         if state.route.reads:
             self._read_query(state, ())
             return None
@@ -336,9 +338,9 @@ class ReadParameters:
     async def parsed(
         self, state: RequestState, raw: bytes, most: int, validator: Validator | None
     ) -> tuple[Any, tuple[FieldError, ...]]:
-        """A body's JSON value and what is wrong with it; a dense one is validated in a process first.
+        """Decode and validate a body; a dense one is validated in a subprocess first.
 
-        Raises InvalidRequest when it is no JSON, and Unavailable when the process failed.
+        Raises InvalidRequest if it is not JSON, and Unavailable if the subprocess failed.
         """
         if not is_dense(raw):
             return await self.read(state, raw, lambda: understood(raw, most, validator))
@@ -355,9 +357,9 @@ class ReadParameters:
         try:
             refusal, faults = await self._parsers(check, raw, most, schema)
         except ParserEnded as error:
-            raise InvalidRequest("The body takes too much time or memory to read; send it in parts.") from error
+            raise InvalidRequest("The body takes too much time or memory to read. Send it in parts.") from error
         except ParserFailed as error:
-            raise Unavailable("The body could not be read; nothing was done.", retry_after=5) from error
+            raise Unavailable("The body could not be read. Nothing was changed. Retry later.", retry_after=5) from error
         if refusal is not None:
             raise InvalidRequest(refusal, fields=faults)
         return faults
@@ -369,13 +371,13 @@ class ReadParameters:
         reading: Callable[[], T],
         before: Callable[[], Awaitable[None]] | None = None,
     ) -> T:
-        """Return the result of `reading`, after `before`; a large body is read off the event loop."""
+        """Return the result of `reading`, called after `before`; a large body is read outside the event loop."""
         if len(raw) > SMALL:
             return await self._threads.run(state.caller.tenant.org, reading, before)
         return reading()
 
     async def received(self, state: RequestState, limit: int) -> bytes:
-        """The body, of at most so many bytes. While it comes the request presses nobody: only its bytes are held."""
+        """Receive the body of at most `limit` bytes; meanwhile the request counts towards body bytes, not pressure."""
         request, org = state.request, state.caller.tenant.org
         if not request.has_body:
             return await request.read_body(limit)
@@ -391,11 +393,11 @@ class ReadParameters:
         state.held = len(raw)
         return raw
 
-    def _read_query(self, state: RequestState, of_body: tuple[FieldError, ...]) -> None:
+    def _read_query(self, state: RequestState, body_faults: tuple[FieldError, ...]) -> None:
         reader = state.route.query
         values, faults = reader.read(state.request.query)
-        if faults or of_body:
-            raise InvalidRequest(summary_of(faults + of_body), fields=faults + of_body)
+        if faults or body_faults:
+            raise InvalidRequest(summary_of(faults + body_faults), fields=faults + body_faults)
         operation = state.operation
         if values:
             state.query = reader.filters(values)
@@ -411,47 +413,49 @@ _BARE = re.compile(r"[\x20-\x7e]*")
 
 
 def unquoted(text: str) -> str:
-    """The key that the header's text means: `"k"` is `k`. Raises InvalidRequest for other characters than ASCII."""
+    """Return the idempotency key of a header value, without quotation marks. Raises InvalidRequest for non-ASCII."""
     if (quoted := _QUOTED.fullmatch(text)) is not None:
         return re.sub(r"\\(.)", r"\1", quoted[1])
     if not _BARE.fullmatch(text):
-        raise InvalidRequest.of(_KEY, "invalid_format", "Must have printable ASCII characters only; a UUID will do.")
+        raise InvalidRequest.of(_KEY, "invalid_format", "Use printable ASCII characters only, for example a UUID.")
     return text
 
 
 def read_write_headers(state: RequestState) -> None:
-    """Set what headers say of a write: whether it is only tried out, and the Idempotency-Key where one is required."""
+    """Set the dry-run mode of a write, and its Idempotency-Key where one is required."""
     headers = state.request.headers
     given = state.dry_run = headers.get("service-dry-run")
     if given not in (None, "true", "explain"):
-        detail = "Must be exactly true (answer as if, change nothing) or explain (a preview of the changes); or leave the header out."
+        detail = "Must be true (respond without changing anything) or explain (preview the changes). Otherwise omit the header."
         raise InvalidRequest.of("header.Service-Dry-Run", "invalid_value", detail)
     if not state.operation.idempotent:
         return
     text = headers.get("idempotency-key")
     if text is None:
-        detail = "Send an Idempotency-Key header: any text of your own, new for each new request (a UUID, say), the same when you repeat one."
+        detail = "Send an Idempotency-Key header: a unique value for each new request, such as a UUID, and the same value for a retry."
         raise InvalidRequest.of(_KEY, "required", detail)
     if "idempotency-key" in state.request.repeated:
-        raise InvalidRequest.of(_KEY, "duplicate", "The header stands twice; send one Idempotency-Key.")
+        raise InvalidRequest.of(_KEY, "duplicate", "The header was sent more than once. Send one Idempotency-Key.")
     key = unquoted(text.strip())
     if not key:
-        raise InvalidRequest.of(_KEY, "too_short", "Must not be empty; give 1 to 257 characters.")
+        raise InvalidRequest.of(_KEY, "too_short", "Must not be empty. Send 1 to 257 characters.")
     if len(key) > LONGEST_KEY:
-        raise InvalidRequest.of(_KEY, "too_long", f"Must have at most {LONGEST_KEY} characters; this has {len(key)}.")
+        raise InvalidRequest.of(
+            _KEY, "too_long", f"Must have at most {LONGEST_KEY} characters; this one has {len(key)}."
+        )
     state.idempotency_key = key
 
 
 MOST_TAGS = 8
 _IF_MATCH = "header.If-Match"
 NONE_MATCHES = (0,)
-"""Versions start at 1: no resource has this one."""
+"""Matches no resource, because versions start at 1."""
 
 
 def versions_of(header: str) -> tuple[int, ...] | None:
-    """The versions that an If-Match names, the newest first; None for `*`. Weak tags never match, nor do foreign ones.
+    """Return the versions of an If-Match header, newest first; None for `*`. Weak and foreign tags match nothing.
 
-    Raises InvalidRequest when it is no list of entity tags, or a list of more than MOST_TAGS.
+    Raises InvalidRequest if it is not a list of entity tags or has more than MOST_TAGS.
     """
     if header.strip() == "*":
         return None
@@ -461,17 +465,19 @@ def versions_of(header: str) -> tuple[int, ...] | None:
         raise InvalidRequest.of(
             _IF_MATCH,
             "invalid_format",
-            'Must be `*`, or the ETag as it was answered, with its quotation marks, such as "7-1f0c…".',
+            'Must be `*` or an ETag of a response, with its quotation marks, such as "7-1f0c…".',
         ) from None
     if len(tags) > MOST_TAGS:
-        raise InvalidRequest.of(_IF_MATCH, "too_many", f"Must name at most {MOST_TAGS} ETags; this names {len(tags)}.")
+        raise InvalidRequest.of(
+            _IF_MATCH, "too_many", f"Must have at most {MOST_TAGS} ETags; this one has {len(tags)}."
+        )
     numbers = {text.partition("-")[0] for weak, text in tags if not weak}
     versions = {int(number) for number in numbers if number.isascii() and number.isdigit() and len(number) < 19}
     return tuple(sorted(versions, reverse=True)) or NONE_MATCHES
 
 
 def read_preconditions(state: RequestState) -> None:
-    """Set the versions asked for. Raises PreconditionRequired when If-Match is missing where it must be."""
+    """Set the expected versions. Raises PreconditionRequired if a required If-Match is missing."""
     header = state.request.headers.get("if-match")
     if not state.operation.if_match:
         return

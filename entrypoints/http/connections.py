@@ -1,7 +1,7 @@
-"""Connections on Hypercorn's own classes, with what its settings cannot say: which protocols, how many, how slow a reader.
+"""Connections on Hypercorn's classes, with limits that its settings lack: protocols, number, slow readers.
 
-HTTP/1.1 alone is spoken unless HTTP/2 is asked for: a request that changes the protocol (`Upgrade: h2c`, RFC 7540 §3.2)
-would open a tunnel through a proxy that then sees no request any more.
+Only HTTP/1.1 is served unless HTTP/2 is enabled: a protocol change (`Upgrade: h2c`, RFC 7540 §3.2) would open a
+tunnel through a proxy, which then sees no further requests.
 """
 
 import asyncio
@@ -26,33 +26,33 @@ from hypercorn.utils import parse_socket_addr, wrap_app
 
 LOG = logging.getLogger("joinery.http")
 SEND_SECONDS = 30.0
-"""How long a piece may take to leave, on top of the time that its bytes take at LEAST; then the client is let go."""
+"""Seconds that a chunk may take to send, in addition to the time of its bytes at LEAST; then the connection is aborted."""
 LEAST = 4096
-"""Bytes a second that a client takes at least."""
+"""Minimum bytes per second that a client must read."""
 SMALL = 65_536
-"""Bytes that leave at once, whoever reads them: asyncio keeps so many before it makes anybody wait."""
+"""Bytes that are sent at once however slow the client is: asyncio buffers this many."""
 MOST_HEADERS = 100
-"""Header fields of a request."""
+"""Maximum header fields of a request."""
 FIRST_REQUEST_SECONDS = 0.25
-"""Time that a client that connected just before the listener closed has for its request."""
+"""Seconds that a client that connected just before the listener closed has for its request."""
 VERSIONS = frozenset({b"1.0", b"1.1"})
 
 
 class _Refusal(Exception):
-    """A request whose end two readers could see differently, or of another protocol."""
+    """A request with an ambiguous end, or of another protocol."""
 
     def __init__(self, status: int) -> None:
         self.status = status
 
 
 class Http1(H11Protocol):
-    """HTTP/1.1 and nothing else: an Upgrade is ignored (RFC 9110 §7.8), ambiguous lengths are refused (RFC 9112 §6.3)."""
+    """HTTP/1.1 only: Upgrade is ignored (RFC 9110 §7.8), ambiguous lengths are rejected (RFC 9112 §6.3)."""
 
     _refused = False
     _upgrading = False
 
     async def handle(self, event: Event) -> None:
-        """Take what came in; after a refusal nothing more is looked at."""
+        """Process an incoming event; after a rejection, ignore all further ones."""
         if self._refused:
             return
         try:
@@ -74,22 +74,22 @@ class Http1(H11Protocol):
 
     async def _create_stream(self, request: h11.Request) -> None:
         if self._upgrading:
-            kept = [(name, value) for name, value in request.headers if name != b"upgrade"]
+            headers = [(name, value) for name, value in request.headers if name != b"upgrade"]
             request = h11.Request(
-                method=request.method, headers=kept, target=request.target, http_version=request.http_version
+                method=request.method, headers=headers, target=request.target, http_version=request.http_version
             )
         await super()._create_stream(request)
 
 
 class Connection(TCPServer):
-    """One client's connection."""
+    """Connection of one client."""
 
-    def __init__(self, *given: Any, http2: bool) -> None:
-        super().__init__(*given)
+    def __init__(self, *args: Any, http2: bool) -> None:
+        super().__init__(*args)
         self._http2 = http2
 
     async def run(self) -> None:
-        """Serve it until it ends."""
+        """Serve the connection until it ends."""
         socket = self.writer.get_extra_info("socket")
         try:
             client = parse_socket_addr(socket.family, socket.getpeername())
@@ -111,16 +111,16 @@ class Connection(TCPServer):
             await self._close()
 
     async def protocol_send(self, event: Event) -> None:
-        """Send; a client that takes it too slowly is let go, whatever still waits to be sent."""
+        """Send data; abort the connection of a client that reads it too slowly."""
         if isinstance(event, RawData) and len(event.data) + self.writer.transport.get_write_buffer_size() > SMALL:
-            await self._within(super().protocol_send(event), len(event.data))
+            await self._send_within_limit(super().protocol_send(event), len(event.data))
         else:
             await super().protocol_send(event)
 
     async def _close(self) -> None:
-        await self._within(super()._close(), self.writer.transport.get_write_buffer_size())
+        await self._send_within_limit(super()._close(), self.writer.transport.get_write_buffer_size())
 
-    async def _within(self, sending: Awaitable[None], size: int) -> None:
+    async def _send_within_limit(self, sending: Awaitable[None], size: int) -> None:
         try:
             async with asyncio.timeout(SEND_SECONDS + size / LEAST):
                 await sending
@@ -131,12 +131,12 @@ class Connection(TCPServer):
 async def serve(
     app: Any, config: Config, stopped: Callable[[], Awaitable[None]], *, http2: bool = False, most: int = sys.maxsize
 ) -> None:
-    """Serve at most `most` connections at a time until `stopped` answers; requests in hand are answered first."""
+    """Serve at most `most` connections until `stopped` returns; requests in progress are completed first."""
     loop, state = asyncio.get_running_loop(), LifespanState({})
     wrapped, context = wrap_app(app, config.wsgi_max_body_size, "asgi"), WorkerContext(None)
     connections: set[asyncio.Task[None]] = set()
 
-    async def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def handle_connection(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
         if task is None or len(connections) >= most:
             writer.transport.abort()
@@ -146,12 +146,12 @@ async def serve(
         await Connection(wrapped, loop, config, context, state, reader, writer, http2=http2)
 
     lifespan = Lifespan(wrapped, config, loop, state)
-    living = asyncio.create_task(lifespan.handle_lifespan(), name="lifespan")
+    lifespan_task = asyncio.create_task(lifespan.handle_lifespan(), name="lifespan")
     await lifespan.wait_for_startup()
-    if living.done():
-        living.result()
+    if lifespan_task.done():
+        lifespan_task.result()
     servers = [
-        await asyncio.start_server(connected, sock=sock, backlog=config.backlog)
+        await asyncio.start_server(handle_connection, sock=sock, backlog=config.backlog)
         for sock in config.create_sockets().insecure_sockets
     ]
     for server in servers:
@@ -168,26 +168,26 @@ async def serve(
         if connections:
             await asyncio.wait(connections, timeout=config.graceful_timeout)
         await lifespan.wait_for_shutdown()
-        living.cancel()
+        lifespan_task.cancel()
         with contextlib.suppress(asyncio.CancelledError):
-            await living
+            await lifespan_task
 
 
 BACKLOG = 1024
 
 
 def listening(host: str, port: int) -> socket.socket:
-    """The socket to serve on. A client that takes nothing for SEND_SECONDS is cut off by the kernel (RFC 5482)."""
+    """Create the listening socket; the kernel drops clients that read nothing for SEND_SECONDS (RFC 5482)."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    made = socket.create_server((host, port), family=family, backlog=BACKLOG)
-    made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    listener = socket.create_server((host, port), family=family, backlog=BACKLOG)
+    listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     if hasattr(socket, "TCP_USER_TIMEOUT"):
-        made.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, int(SEND_SECONDS * 1000))
-    return made
+        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, int(SEND_SECONDS * 1000))
+    return listener
 
 
 def hypercorn_config(host: str, port: int) -> Config:
-    """How the server is set: no access log of its own (requests are logged by the pipeline)."""
+    """Return Hypercorn's configuration, without access log: the pipeline logs requests."""
     config = Config()
     config.bind = [f"fd://{listening(host, port).detach()}"]
     config.accesslog = None

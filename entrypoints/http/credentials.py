@@ -1,4 +1,4 @@
-"""Who calls: credentials looked up once per half second, those that nobody here has seen together, and judged anew for each request."""
+"""Authentication: credentials are cached for half a second, unknown ones are looked up in batches, and each request is verified."""
 
 import asyncio
 import logging
@@ -17,63 +17,63 @@ from entrypoints.http.checks import RequestState
 T = TypeVar("T")
 
 LIFETIME = 0.5
-"""Seconds from the moment of asking; a revocation acts within one second (docs/conventions.md#authentication)."""
+"""Seconds from the look-up; a revocation takes effect within one second (docs/conventions.md#authentication)."""
 MOST_FOUND = 10_000
 MOST_MISSING = 1_000
-"""Bounds, so that guessed credentials cannot fill the memory or push the real ones out."""
+"""Bounds, so that guessed credentials cannot fill the memory or evict valid ones."""
 
 CacheEntry = tuple[T | None, float]
 
 
 class TtlCache(Generic[T]):
-    """What was found, or not, under a digest. Requests that ask at the same time ask once."""
+    """Cache of look-ups by digest, including negative results; concurrent look-ups of one digest share one query."""
 
     def __init__(self, clock: Callable[[], float] = monotonic) -> None:
         self._clock = clock
-        self._found: dict[bytes, CacheEntry[T]] = {}
-        self._missing: dict[bytes, CacheEntry[T]] = {}
-        self._asking: dict[bytes, asyncio.Future[T | None]] = {}
+        self._found_entries: dict[bytes, CacheEntry[T]] = {}
+        self._missing_entries: dict[bytes, CacheEntry[T]] = {}
+        self._pending: dict[bytes, asyncio.Future[T | None]] = {}
 
     def get(self, digest: bytes) -> CacheEntry[T] | None:
-        """The remembered answer, or None when there is none in force."""
-        entry = self._found.get(digest) or self._missing.get(digest)
+        """Return the unexpired entry, or None."""
+        entry = self._found_entries.get(digest) or self._missing_entries.get(digest)
         return entry if entry is not None and entry[1] > self._clock() else None
 
     def has_seen(self, digest: bytes) -> bool:
-        """Whether something was found under the digest, lately if not now."""
-        return digest in self._found
+        """Return whether a value is cached for the digest, expired or not."""
+        return digest in self._found_entries
 
     async def ask(self, digest: bytes, find: Callable[[], Awaitable[T | None]]) -> T | None:
-        """The answer of `find`, which is asked at most once at a time per digest."""
-        if (running := self._asking.get(digest)) is not None:
+        """Return the result of `find`, which runs at most once at a time per digest."""
+        if (running := self._pending.get(digest)) is not None:
             return await asyncio.shield(running)
         future = asyncio.ensure_future(self._find(digest, find))
-        self._asking[digest] = future
-        future.add_done_callback(lambda _: self._asking.pop(digest, None))
+        self._pending[digest] = future
+        future.add_done_callback(lambda _: self._pending.pop(digest, None))
         return await asyncio.shield(future)
 
     async def _find(self, digest: bytes, find: Callable[[], Awaitable[T | None]]) -> T | None:
         until = self._clock() + LIFETIME
         answer = await find()
-        self._found.pop(digest, None)
-        self._missing.pop(digest, None)
-        kept, most = (self._missing, MOST_MISSING) if answer is None else (self._found, MOST_FOUND)
-        while len(kept) >= most:
-            del kept[next(iter(kept))]
-        kept[digest] = (answer, until)
+        self._found_entries.pop(digest, None)
+        self._missing_entries.pop(digest, None)
+        entries, most = (self._missing_entries, MOST_MISSING) if answer is None else (self._found_entries, MOST_FOUND)
+        while len(entries) >= most:
+            del entries[next(iter(entries))]
+        entries[digest] = (answer, until)
         return answer
 
 
 PACE = 50
-"""Statements a second, once as many were sent at a stretch."""
+"""Statements a second, after an initial burst of as many."""
 AT_ONCE = 500
-"""Credentials in one statement."""
+"""Maximum credentials in one statement."""
 MOST_STRANGERS = 5_000
-"""Credentials that wait; whoever comes then is told to come again."""
+"""Maximum credentials that wait; further requests get `overloaded`."""
 
 
 class Strangers(Generic[T]):
-    """`find` answers what is known of one digest, `find_all` which of many are known."""
+    """Batched look-up of unknown credentials: `find` looks up one digest, `find_all` several."""
 
     def __init__(
         self,
@@ -82,51 +82,51 @@ class Strangers(Generic[T]):
     ) -> None:
         self._find, self._find_all = find, find_all
         self._waiting: dict[bytes, asyncio.Future[T | None]] = {}
-        self._working: asyncio.Task[None] | None = None
-        self._allowance, self._counted = float(PACE), 0.0
+        self._task: asyncio.Task[None] | None = None
+        self._allowance, self._refilled_at = float(PACE), 0.0
 
     async def ask(self, digest: bytes) -> T | None:
-        """What is known of the digest. Raises Overloaded, or what `find` raises."""
+        """Look up the digest. Raises Overloaded, or the error of `find`."""
         answer = self._waiting.get(digest)
         if answer is None:
             if len(self._waiting) >= MOST_STRANGERS:
                 raise Overloaded(retry_after=2)
             answer = self._waiting[digest] = asyncio.get_running_loop().create_future()
-        if self._working is None:
-            self._working = asyncio.create_task(self._work(), name="strangers")
+        if self._task is None:
+            self._task = asyncio.create_task(self._run(), name="credential-batches")
         return await asyncio.shield(answer)
 
-    async def _work(self) -> None:
+    async def _run(self) -> None:
         try:
             while self._waiting:
-                await self._paced()
+                await self._wait_for_allowance()
                 batch = {digest: self._waiting.pop(digest) for digest in list(self._waiting)[:AT_ONCE]}
                 await self._look_up(batch)
         finally:
-            self._working = None
+            self._task = None
 
-    async def _paced(self) -> None:
+    async def _wait_for_allowance(self) -> None:
         now = asyncio.get_running_loop().time()
-        self._allowance = min(float(PACE), self._allowance + (now - self._counted) * PACE)
-        self._counted = now
+        self._allowance = min(float(PACE), self._allowance + (now - self._refilled_at) * PACE)
+        self._refilled_at = now
         if self._allowance < 1:
             await asyncio.sleep((1 - self._allowance) / PACE)
         self._allowance -= 1
 
     async def _look_up(self, batch: Mapping[bytes, asyncio.Future[T | None]]) -> None:
-        known: dict[bytes, T | None]
+        results: dict[bytes, T | None]
         try:
             if len(batch) == 1:
-                known = {digest: await self._find(digest) for digest in batch}
+                results = {digest: await self._find(digest) for digest in batch}
             else:
-                known = dict(await self._find_all(batch.keys()))
+                results = dict(await self._find_all(batch.keys()))
         except Exception as error:
             for answer in batch.values():
                 answer.set_exception(error)
-                answer.exception()  # whoever asked may have left
+                answer.exception()  # marks the error as retrieved, as the request may have ended
         else:
             for digest, answer in batch.items():
-                answer.set_result(known.get(digest))
+                answer.set_result(results.get(digest))
 
 
 API = "v1"
@@ -135,7 +135,7 @@ LOG = logging.getLogger("joinery.http")
 
 
 def bearer(header: str | None) -> str:
-    """The credential of an Authorization header (RFC 6750 §2.1). Raises AuthenticationRequired."""
+    """Return the credential of an Authorization header (RFC 6750 §2.1). Raises AuthenticationRequired."""
     if header is None or header[:7].lower() != "bearer ":
         raise AuthenticationRequired
     text = header[7:].strip()
@@ -145,14 +145,14 @@ def bearer(header: str | None) -> str:
 
 
 class Authenticate:
-    """Asks the store once per credential and half second; what it said is judged anew for each request."""
+    """Step that authenticates a request: a cached proof is verified again for each request."""
 
     def __init__(self, access: AccessService, proxies: Proxies, schema: SchemaCheck | None = None) -> None:
         self._access = access
         self._schema = schema
         self._proxies = proxies
         self._known: TtlCache[Proof] = TtlCache()
-        self._strangers: Strangers[Proof] = Strangers(access.find, access.known)
+        self._batch_loader: Strangers[Proof] = Strangers(access.find, access.known)
 
     def __call__(self, state: RequestState) -> Awaitable[None] | None:
         """Set the principal and the client's address. Raises AuthenticationRequired."""
@@ -173,7 +173,7 @@ class Authenticate:
     def _accept(self, state: RequestState, proof: Proof | None) -> None:
         principal = self._access.judge(proof, state.address, state.now)
         if principal.audience not in (None, MCP if state.via == MCP else API):
-            raise AuthenticationRequired  # made for the other edge (RFC 8707)
+            raise AuthenticationRequired  # the token's audience is the other edge (RFC 8707)
         state.principal = state.caller = principal if state.via is None else replace(principal, via=state.via)
 
     async def _ask(self, state: RequestState, digest: bytes) -> None:
@@ -184,16 +184,16 @@ class Authenticate:
         """Look up a credential.
 
         Raises:
-            Unavailable: The look-up failed, or the schema does not fit; neither shows that the credential is unknown.
+            Unavailable: The look-up failed or the database schema is another release's; the credential may be valid.
 
         """
         try:
             seen = self._known.has_seen(digest)
-            proof = await (self._access.find(digest) if seen else self._strangers.ask(digest))
+            proof = await (self._access.find(digest) if seen else self._batch_loader.ask(digest))
         except DomainError:
             raise
         except Exception as error:
-            LOG.exception("a credential could not be looked up")
+            LOG.exception("credential lookup failed")
             raise Unavailable("Credentials cannot be verified at the moment.") from error
         if proof is None and self._schema is not None:
             await self._schema.require()  # row security of another release may hide existing rows

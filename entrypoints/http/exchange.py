@@ -1,4 +1,4 @@
-"""Requests and responses as plain values, so that nothing behind the edge knows which server or framework carried them."""
+"""Requests and responses as plain values, independent of server and framework."""
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
@@ -6,7 +6,7 @@ from typing import Any, Final
 
 HeaderList = list[tuple[bytes, bytes]]
 BodyReader = Callable[[int], Awaitable[bytes]]
-"""Reads the whole body of at most that many bytes. Raises PayloadTooLarge beyond it."""
+"""Reads the whole body of at most the given number of bytes. Raises PayloadTooLarge beyond it."""
 
 READ = (
     "authorization",
@@ -28,14 +28,14 @@ READ = (
     "origin",
     "traceparent",
 )
-_KNOWN = {name.encode(): name for name in READ}
+_HEADER_NAMES = {name.encode(): name for name in READ}
 
 
 EXPOSED = (
     b"RateLimit, RateLimit-Policy, ETag, Request-Id, Retry-After, Location, Service-Version, Service-Dry-Run, "
     b"Idempotent-Replayed, Service-Stream-From"
 )
-"""What a page of another origin may read (docs/conventions.md#cross-origin)."""
+"""Response headers that scripts of other origins may read (docs/conventions.md#cross-origin)."""
 
 VARY = (b"vary", b"Authorization, Service-Version, Service-Mode, Accept-Encoding")
 CACHE = (b"cache-control", b"private, no-cache")
@@ -45,11 +45,11 @@ CROSS_ORIGIN: Final[tuple[tuple[bytes, bytes], ...]] = (
     (b"access-control-allow-origin", b"*"),
     (b"access-control-expose-headers", EXPOSED),
 )
-"""Headers of answers to pages of other origins, which say so by an Origin header (Fetch standard, CORS protocol)."""
+"""Headers of responses to cross-origin requests, which carry an Origin header (Fetch standard, CORS protocol)."""
 COMMON: Final[tuple[tuple[bytes, bytes], ...]] = ((b"x-content-type-options", b"nosniff"),)
-"""Headers of every answer under /v1."""
+"""Headers of every response under /v1."""
 BODILESS = {reads: [VARY, CACHE if reads else NO_STORE, *COMMON] for reads in (True, False)}
-"""Headers that successful answers without a body share, by whether the operation reads."""
+"""Common headers of successful responses without a body, by whether the operation reads."""
 WITH_BODY = {reads: [JSON, *headers] for reads, headers in BODILESS.items()}
 STREAMED: Final[HeaderList] = [
     (b"content-type", b"text/event-stream"),
@@ -58,15 +58,14 @@ STREAMED: Final[HeaderList] = [
     VARY,
     *COMMON,
 ]
-"""Headers of a stream: nothing between here and the client may hold it back or change it."""
+"""Headers of an event stream: proxies must not buffer or change it."""
 
 
 @dataclass(slots=True)
 class Request:
-    """One HTTP request. `path` is as sent (percent-encoded), `query` the raw query string.
+    """One HTTP request. `path` is percent-encoded as sent, `query` is the raw query string.
 
-    `headers` holds those of `READ` under lower-case names; a header sent more than once is joined by ", " and named in
-    `repeated`.
+    `headers` holds those of `READ` under lower-case names; repeated headers are joined by ", " and named in `repeated`.
     """
 
     method: str
@@ -85,7 +84,7 @@ class Request:
 
 @dataclass(slots=True)
 class Response:
-    """One HTTP response: lower-case header names, the body whole, or a stream of pieces instead of it."""
+    """One HTTP response with lower-case header names and either a whole body or a stream of chunks."""
 
     status: int
     headers: HeaderList = field(default_factory=list)
@@ -93,22 +92,22 @@ class Response:
     stream: AsyncGenerator[bytes, None] | None = None
 
     def header(self, name: str) -> str | None:
-        """The first value of that header, for readers that are not in a hurry."""
-        sought = name.lower().encode()
-        return next((value.decode("latin-1") for key, value in self.headers if key == sought), None)
+        """Return the first value of the header, or None; a linear search."""
+        key_bytes = name.lower().encode()
+        return next((value.decode("latin-1") for key, value in self.headers if key == key_bytes), None)
 
 
 async def no_body(_limit: int) -> bytes:
-    """The reader of a request whose body nobody looks at."""
+    """Return no body, for a request whose body is ignored."""
     return b""
 
 
 def from_scope(scope: Any, read_body: BodyReader) -> Request:
-    """The request that an ASGI HTTP scope describes, with the headers that the service reads."""
+    """Build a Request from an ASGI HTTP scope, with the headers in `READ`."""
     headers: dict[str, str] = {}
     repeated: tuple[str, ...] = ()
     for key, value in scope["headers"]:
-        name = _KNOWN.get(key)
+        name = _HEADER_NAMES.get(key)
         if name is None:
             continue
         if name in headers:

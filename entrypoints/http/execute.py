@@ -1,4 +1,4 @@
-"""The handler in its unit of work, and the answer made of its reply: both commit together, or not at all."""
+"""Execution of an operation's handler in its unit of work; the change and the stored response commit together."""
 
 import asyncio
 import logging
@@ -54,7 +54,7 @@ encode = msgspec.json.Encoder(decimal_format="number").encode
 
 
 class ResponseBuilder:
-    """Makes the answers of operations that did what was asked."""
+    """Builds the responses of successful operations."""
 
     def __init__(self, versions: Versions) -> None:
         self._versions = versions
@@ -62,7 +62,7 @@ class ResponseBuilder:
         self._names = {date: (b"service-version", date.encode()) for date in versions.dates}
 
     def success(self, state: RequestState, reply: Reply) -> Response:
-        """Return the reply as a response; 304 when the client holds the representation already."""
+        """Return the reply as a response; 304 if the client has the current representation."""
         request, reads, status = state.request, state.route.reads, reply.status or state.operation.status
         if reply.stream is not None:
             state.stream = None if request.method == "HEAD" else reply.stream
@@ -81,8 +81,8 @@ class ResponseBuilder:
             else:
                 text = hash_of(body) if reply.etag is None else f"{reply.etag}{shape}"
             etag = f'"{text}"' if reply.version is None else f'"{reply.version}-{text}"'
-            held = request.headers.get("if-none-match") if reads else None
-            if held is not None and is_unchanged(held, etag):
+            client_tags = request.headers.get("if-none-match") if reads else None
+            if client_tags is not None and is_unchanged(client_tags, etag):
                 packed = tag_of(etag, gzip=is_packed(request.headers.get("accept-encoding"), len(body)))
                 return Response(304, [*BODILESS[True], self._names[state.version], (b"etag", packed.encode())])
             headers.append((b"etag", etag.encode()))
@@ -97,22 +97,22 @@ class ResponseBuilder:
         return headers
 
     def preview(self, state: RequestState, recorded: Recorded) -> Response:
-        """What the operation would do (docs/conventions.md#dry-run-and-explain)."""
+        """Return the dry-run preview of the operation (docs/conventions.md#dry-run-and-explain)."""
         headers = self._headers(state, Reply(), BODILESS[False])
         headers.append((b"content-type", PREVIEW_TYPE))
         return Response(200, headers, encode(preview_of(state.operation.id, recorded)))
 
     def replay(self, state: RequestState, stored: StoredAnswer, body: bytes) -> Response:
-        """Return the stored answer once more, with its decrypted body."""
-        kept = [(name.encode(), value.encode("latin-1")) for name, value in stored.headers]
-        headers = [*BODILESS[False], *kept, (b"idempotent-replayed", b"true")]
+        """Return the stored response again, with its decrypted body."""
+        stored_headers = [(name.encode(), value.encode("latin-1")) for name, value in stored.headers]
+        headers = [*BODILESS[False], *stored_headers, (b"idempotent-replayed", b"true")]
         if stored.status >= 400:
             state.error_code = msgspec.json.decode(body).get("code")
         return Response(stored.status, headers, body)
 
 
 def preview_of(operation: str, recorded: Recorded) -> Mapping[str, Any]:
-    """The preview's JSON."""
+    """Return the preview as JSON."""
     return {
         "object": "preview",
         "operation": operation,
@@ -129,9 +129,9 @@ def preview_of(operation: str, recorded: Recorded) -> Mapping[str, Any]:
 
 
 LIFETIME = (3_300.0, 3_600.0)
-"""Seconds between which a stream ends, so that those opened at once do not all come back at once."""
+"""Range in seconds of a stream's lifetime, so that streams opened together do not reconnect together."""
 PERIOD = 0.75
-"""Seconds between two looks at all credentials: one statement, and only while there are streams."""
+"""Seconds between checks of all credentials: one statement, and only while streams are open."""
 
 LOG = logging.getLogger("joinery.http")
 
@@ -141,13 +141,13 @@ class _Open:
     stream: EventStream
     operation: Operation
     credential: bytes
-    """Empty where the edge that let the caller in watches over that itself."""
+    """Empty if the edge that authenticated the caller checks the credential itself."""
     address: str
     until: float
 
 
 class OpenStreams:
-    """Ends streams whose time is over, or whose caller could not open them any more."""
+    """Registry of open streams; ends those that are expired or whose caller has lost permission."""
 
     def __init__(
         self,
@@ -164,16 +164,16 @@ class OpenStreams:
         self._watch: asyncio.Task[None] | None = None
 
     def __len__(self) -> int:
-        """How many streams are open."""
+        """Return the number of open streams."""
         return len(self._open)
 
     async def kept(self, state: RequestState, stream: EventStream) -> AsyncGenerator[bytes, None]:
-        """The stream's pieces; from the first one on it is watched, until they end or nobody takes them any more."""
+        """Yield the stream's chunks, and watch it from the first one until it ends or its consumer stops."""
         until = asyncio.get_running_loop().time() + random.uniform(*self._lifetime)  # noqa: S311  spreads load
         entry = _Open(stream, state.operation, state.credential, state.address, until)
         self._open.add(entry)
         if self._watch is None or self._watch.done():
-            self._watch = asyncio.create_task(self._look_again_and_again(), name="open-streams")
+            self._watch = asyncio.create_task(self._watch_streams(), name="open-streams")
         try:
             with self._waiters.holding(state.caller.tenant.org, checked=False):
                 async with aclosing(stream.pieces()) as pieces:
@@ -182,22 +182,22 @@ class OpenStreams:
         finally:
             self._open.discard(entry)
 
-    async def _look_again_and_again(self) -> None:
+    async def _watch_streams(self) -> None:
         while self._open:
             await asyncio.sleep(self._period)
             entries = set(self._open)
             try:
                 self._proofs = await self._access.known({entry.credential for entry in entries if entry.credential})
             except Exception as error:
-                LOG.warning("the credentials of open streams could not be looked at: %r", error)
+                LOG.warning("credentials of open streams not checked: %r", error)
                 entries = {entry for entry in entries if entry.credential in self._proofs}
             for entry in entries:
                 if asyncio.get_running_loop().time() >= entry.until:
                     entry.stream.end("lifetime")
                 elif entry.credential:
-                    self._judge(entry)
+                    self._check_permission(entry)
 
-    def _judge(self, entry: _Open) -> None:
+    def _check_permission(self, entry: _Open) -> None:
         try:
             proof = self._proofs.get(entry.credential)
             permit(entry.operation, self._access.judge(proof, entry.address, self._clock.now()))
@@ -205,28 +205,28 @@ class OpenStreams:
             entry.stream.end("credential")
 
 
-_Shared = tuple[Any, Principal, Mapping[str, str], Mapping[str, Any], PageRequest, str, bytes, Cursors, str]
+_SharedArguments = tuple[Any, Principal, Mapping[str, str], Mapping[str, Any], PageRequest, str, bytes, Cursors, str]
 ALONE = 2
-"""Requests of operations that compute much (`Operation.alone`) that a process carries out at a time."""
+"""Maximum concurrent requests of compute-intensive operations (`Operation.alone`) in a process."""
 NEVER_STORED = frozenset({400, 401, 403, 429})
 WORTH_REPEATING = frozenset({b"content-type", b"location", b"etag", b"service-version", b"retry-after"})
 _canonical = msgspec.json.Encoder(order="deterministic", decimal_format="number").encode
 
 
 def fingerprint(state: RequestState) -> bytes:
-    """What makes two requests the same: method, path, query and body, however its JSON is spaced or ordered."""
+    """Return a digest of method, path, query and normalised body, by which repeated requests are recognised."""
     request = state.request
     head = f"{request.method} {request.path}?{request.query}\n".encode()
     return blake2b(head + _canonical(state.body), digest_size=16).digest()
 
 
 def is_stored(error: DomainError, status: int) -> bool:
-    """Whether a refusal is the request's outcome, to be answered again, and not a state of affairs that passes."""
+    """Return whether an error is the final outcome of the request, to be stored, and not a temporary state."""
     return 400 <= status < 500 and status not in NEVER_STORED and not error.code.startswith("idempotency_")
 
 
 class Execute:
-    """Runs an operation whose request has passed every check that needs no transaction."""
+    """Executes an operation whose request has passed every check that needs no transaction."""
 
     def __init__(
         self,
@@ -253,17 +253,17 @@ class Execute:
         }
 
     async def __call__(self, state: RequestState) -> Response:
-        """The answer. Raises DomainError, with nothing done."""
+        """Return the response. Raises DomainError with nothing changed."""
         operation, org = state.operation, state.caller.tenant.org
-        carry_out = self._kinds[type(operation)]
+        execute = self._kinds[type(operation)]
         if state.match.ids and not isinstance(operation, Write):
             check_ids(state)
         if not operation.alone:
-            return await carry_out(state, operation)
-        async with AsyncExitStack() as held:
+            return await execute(state, operation)
+        async with AsyncExitStack() as stack:
             with self._idle(org):
-                await held.enter_async_context(self._alone.slot(org))
-            return await carry_out(state, operation)
+                await stack.enter_async_context(self._alone.slot(org))
+            return await execute(state, operation)
 
     async def _detached_read(self, state: RequestState, operation: DetachedRead) -> Response:
         idle = partial(self._idle, state.caller.tenant.org)
@@ -277,7 +277,7 @@ class Execute:
 
     @contextmanager
     def _idle(self, org: str, *, checked: bool = True) -> Iterator[None]:
-        """Count a request that only waits, which presses nobody. Raises RateLimited unless it is a change that is done."""
+        """Count a waiting request, which adds no pressure. Raises RateLimited if `checked` and over the limit."""
         with self._waiters.holding(org, checked=checked), self._pressure.idle():
             yield
 
@@ -289,13 +289,13 @@ class Execute:
         return self._responses.success(state, reply)
 
     async def _detached_write(self, state: RequestState, operation: DetachedWrite) -> Response:
-        """Read what is needed, let the connection go, then reach out."""
+        """Read what is needed, release the connection, then call external systems."""
         async with self._uow.read(state.caller.tenant) as tx:
             tx.dry = state.dry_run is not None
-            reach = await operation.handler(self._writing(state, tx, None))
+            call_outside = await operation.handler(self._write_context(state, tx, None))
             if state.dry_run == "explain":
                 return self._responses.preview(state, tx.recorded)
-        return self._responses.success(state, await reach())
+        return self._responses.success(state, await call_outside())
 
     async def _write(self, state: RequestState, operation: Write) -> Response:
         caller = state.caller
@@ -303,17 +303,17 @@ class Execute:
         async with self._uow.begin(caller.tenant, context) as tx:
             tx.dry = state.dry_run is not None
             if state.idempotency_key is None or tx.dry:
-                response = await self._act(state, operation, tx)
+                response = await self._run_handler(state, operation, tx)
             else:
-                response = await self._act_once(state, operation, tx, state.idempotency_key)
+                response = await self._run_handler_once(state, operation, tx, state.idempotency_key)
         if state.later is None or state.dry_run is not None:
             return response
-        return await self._finished(state, operation, context, state.later)
+        return await self._complete(state, operation, context, state.later)
 
-    async def _finished(
+    async def _complete(
         self, state: RequestState, operation: Write, context: AuditContext, later: Callable[[], Awaitable[Reply]]
     ) -> Response:
-        """What the change set going has come to; a repetition is answered the same from then on."""
+        """Await the work that the change started, and store its response for repeated requests."""
         with self._idle(state.caller.tenant.org, checked=False):
             response = self._responses.success(state, await later())
         if (key := state.idempotency_key) is not None:
@@ -321,7 +321,7 @@ class Execute:
                 await tx[IdempotencyStore].revise(key, self._encrypted(operation, key, response.body))
         return response
 
-    async def _act_once(self, state: RequestState, operation: Write, tx: Tx, key: str) -> Response:
+    async def _run_handler_once(self, state: RequestState, operation: Write, tx: Tx, key: str) -> Response:
         stored = await tx[IdempotencyStore].hold(key)
         same = fingerprint(state)
         if stored is not None:
@@ -330,31 +330,31 @@ class Execute:
             return self._responses.replay(state, stored, self._decrypted(operation, key, stored.body))
         try:
             async with tx.savepoint():
-                response = await self._act(state, operation, tx)
+                response = await self._run_handler(state, operation, tx)
         except DomainError as error:
             if not is_stored(error, self._problems.status(error)):
                 raise
             state.error_code = error.code
-            told = self._absence.worded(state) if isinstance(error, NotFound) else error
-            response = self._problems.answer(told, state.request_id)
-        kept = tuple(
+            error = self._absence.worded(state) if isinstance(error, NotFound) else error
+            response = self._problems.answer(error, state.request_id)
+        headers = tuple(
             (name.decode(), value.decode("latin-1")) for name, value in response.headers if name in WORTH_REPEATING
         )
-        answer = StoredAnswer(same, response.status, kept, self._encrypted(operation, key, response.body))
+        answer = StoredAnswer(same, response.status, headers, self._encrypted(operation, key, response.body))
         await tx[IdempotencyStore].keep(key, answer)
         return response
 
     def _encrypted(self, operation: Write, key: str, body: bytes) -> bytes:
-        """Return a body as it is stored: encrypted where the operation answers a secret."""
+        """Return the body as stored: encrypted if the operation returns a secret."""
         return self._vault.seal({"body": body.decode()}, key) if operation.encrypt_replay else body
 
     def _decrypted(self, operation: Write, key: str, body: bytes) -> bytes:
         return str(self._vault.open(body, key)["body"]).encode() if operation.encrypt_replay else body
 
-    async def _act(self, state: RequestState, operation: Write, tx: Tx) -> Response:
+    async def _run_handler(self, state: RequestState, operation: Write, tx: Tx) -> Response:
         check_ids(state)
         read_preconditions(state)
-        reply = await self._handle(state, operation, tx)
+        reply = await self._call_handler(state, operation, tx)
         state.later = reply.later
         return (
             self._responses.preview(state, tx.recorded)
@@ -362,28 +362,28 @@ class Execute:
             else self._responses.success(state, reply)
         )
 
-    async def _handle(self, state: RequestState, operation: Write, tx: Tx) -> Reply:
-        """Call the handler; If-Match with several ETags is met when any one of their versions is the present one."""
+    async def _call_handler(self, state: RequestState, operation: Write, tx: Tx) -> Reply:
+        """Call the handler; an If-Match with several ETags is met if one of their versions is the current one."""
         handler, versions = operation.handler, state.expected_versions
         for version in versions[:-1] if versions else ():
             try:
                 async with tx.savepoint():
-                    return await handler(self._writing(state, tx, version))
+                    return await handler(self._write_context(state, tx, version))
             except PreconditionFailed:
                 continue
-        return await handler(self._writing(state, tx, versions[-1] if versions else None))
+        return await handler(self._write_context(state, tx, versions[-1] if versions else None))
 
-    def _writing(self, state: RequestState, tx: Tx, version: int | None) -> WriteContext[Any]:
+    def _write_context(self, state: RequestState, tx: Tx, version: int | None) -> WriteContext[Any]:
         return WriteContext(*self._shared(state), tx.now, tx, version, state.command)
 
-    def _shared(self, state: RequestState) -> _Shared:
-        """Return what every kind of context begins with."""
+    def _shared(self, state: RequestState) -> _SharedArguments:
+        """Return the arguments that all context classes begin with."""
         service, page = self._services[state.operation.area], (state.page_request, state.version, state.cursor_context)
         return service, state.caller, state.match.ids, state.query, *page, self._cursors, self._base_url
 
 
 def check_ids(state: RequestState) -> None:
-    """Raises NotFound."""
+    """Check the IDs in the path. Raises NotFound if one is malformed or of another kind."""
     prefixes = state.operation.ids
     for name, text in state.match.ids.items():
         prefix = prefixes.get(name)

@@ -1,4 +1,4 @@
-"""The way in: reads go straight to the pipeline, everything else through Quart to the very same pipeline."""
+"""Entry point of requests: reads go directly to the pipeline, all others through Quart to the same pipeline."""
 
 import asyncio
 import logging
@@ -22,17 +22,17 @@ Scope = MutableMapping[str, Any]
 Asgi = Callable[[Any, Any, Any], Awaitable[None]]
 
 UNGATED = frozenset({"/healthz", "/readyz", "/metrics", "/status"})
-"""Paths that are served although the schema does not fit, because they report it."""
+"""Paths served even if the database schema does not match, because they report it."""
 _HOST = re.compile(
     rb"(?:(?:[A-Za-z0-9_-]{1,63}\.){0,126}[A-Za-z0-9_-]{1,63}\.?|\[[0-9A-Fa-f:.]{2,45}\])(?::[0-9]{0,5})?"
 )
-"""A DNS name or an address (RFC 3986 §3.2.2). Routing encodes the host by IDNA, which raises for anything else."""
+"""A DNS name or an IP address (RFC 3986 §3.2.2); routing encodes the host by IDNA, which raises for anything else."""
 READS = frozenset({"GET", "HEAD"})
 LOG = logging.getLogger("joinery.http")
 
 
 async def send_response(response: Response, receive: Receive, send: Send) -> None:
-    """Send a response in one start and one body message, or piece by piece while the client is there."""
+    """Send a response as one start and one body message, or chunk by chunk until the client disconnects."""
     await send({"type": "http.response.start", "status": response.status, "headers": response.headers})
     if response.stream is not None:
         await _send_stream(response.stream, receive, send)
@@ -40,26 +40,29 @@ async def send_response(response: Response, receive: Receive, send: Send) -> Non
 
 
 async def _send_stream(pieces: AsyncGenerator[bytes, None], receive: Receive, send: Send) -> None:
-    sending, gone = asyncio.create_task(_send_pieces(pieces, send)), asyncio.create_task(_disconnected(receive))
+    sending, disconnected = (
+        asyncio.create_task(_send_pieces(pieces, send)),
+        asyncio.create_task(_wait_for_disconnect(receive)),
+    )
     try:
-        await asyncio.wait((sending, gone), return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait((sending, disconnected), return_when=asyncio.FIRST_COMPLETED)
     finally:
-        for task in (sending, gone):
+        for task in (sending, disconnected):
             task.cancel()
-        ended, _ = await asyncio.gather(sending, gone, return_exceptions=True)
+        ended, _ = await asyncio.gather(sending, disconnected, return_exceptions=True)
     if isinstance(ended, Exception):
-        LOG.warning("a stream broke off: %r", ended)
+        LOG.warning("stream failed: %r", ended)
 
 
 async def _send_pieces(pieces: AsyncGenerator[bytes, None], send: Send) -> None:
-    """Raises TimeoutError when the client takes nothing for too long."""
+    """Send the chunks. Raises TimeoutError if the client reads nothing for too long."""
     async with aclosing(pieces):
         async for piece in pieces:
             async with asyncio.timeout(SEND_SECONDS):
                 await send({"type": "http.response.body", "body": piece, "more_body": True})
 
 
-async def _disconnected(receive: Receive) -> None:
+async def _wait_for_disconnect(receive: Receive) -> None:
     while (await receive())["type"] != "http.disconnect":
         pass
 
@@ -73,7 +76,7 @@ def _is_target(path: str) -> bool:
 
 
 def is_api(path: str) -> bool:
-    """Whether the path belongs to the API."""
+    """Return whether the path belongs to the API."""
     return path.startswith("/v1/") or path == "/v1"
 
 
@@ -81,7 +84,7 @@ _BODY = "joinery.body"
 
 
 def body_of(scope: Any) -> IncomingBody:
-    """The body of a request that came through Quart: the pipeline takes it, when it has seen who sends it."""
+    """Return the unread body of a request that came through Quart."""
     body: IncomingBody = scope[_BODY]
     return body
 
@@ -89,9 +92,9 @@ def body_of(scope: Any) -> IncomingBody:
 class FastPathMiddleware:
     """ASGI middleware (`app.asgi_app = FastPathMiddleware(app.asgi_app, …)`, a documented hook of Quart).
 
-    GET and HEAD under /v1 have no body worth reading, so they need nothing that Quart adds. Bodies are kept from Quart,
-    which would take them before anybody asks for them. `objects`, when given, answers /objects/ itself, because
-    uploads must be read no faster than they can be stored. `places` answer their very paths themselves.
+    GET and HEAD under /v1 have no body, so they need nothing that Quart adds. Bodies are withheld from Quart, which would
+    read them too early. `objects`, if given, serves /objects/, because uploads must be read no faster than they are
+    stored. `places` maps exact paths to ASGI applications.
     """
 
     def __init__(
@@ -111,7 +114,7 @@ class FastPathMiddleware:
     async def _answer_object(self, objects: Asgi, scope: Scope, receive: Receive, send: Send) -> None:
         began, status, request_id = perf_counter(), 0, ""
 
-        async def observed(message: Any) -> None:
+        async def send_observed(message: Any) -> None:
             nonlocal status, request_id
             if message["type"] == "http.response.start":
                 status = message["status"]
@@ -119,12 +122,12 @@ class FastPathMiddleware:
             await send(message)
 
         try:
-            await objects(scope, receive, observed)
+            await objects(scope, receive, send_observed)
         finally:
             self._pipeline.access_log(scope["method"], "/objects/{key}", status, perf_counter() - began, request_id)
 
     def _refusal(self, scope: Scope, path: str) -> DomainError | None:
-        """Return why a request is not even routed."""
+        """Return the error of a request that must not be routed, or None."""
         for name, value in scope["headers"]:
             if name == b"host" and not _HOST.fullmatch(value):
                 return InvalidRequest("The Host header is not a valid host and port.")
@@ -135,7 +138,7 @@ class FastPathMiddleware:
         return None
 
     def _refuse(self, error: DomainError, scope: Scope) -> Response:
-        """Reject a request before it is routed; count and log it under the route `unknown`."""
+        """Reject a request before routing; count and log it under the route `unknown`."""
         began, request_id = perf_counter(), new_id("req")
         response = self._pipeline.problems.answer(error, request_id)
         response.headers.append((b"request-id", request_id.encode()))
@@ -145,7 +148,7 @@ class FastPathMiddleware:
         return response
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve one connection of the server."""
+        """Serve one ASGI connection."""
         if scope["type"] == "http":
             path: str = scope["path"]
             if (refusal := self._refusal(scope, path)) is not None:

@@ -1,4 +1,4 @@
-"""Whether the process lives, whether it can work, and what it counts: for supervisors, balancers and Prometheus."""
+"""Liveness, readiness and metrics endpoints for supervisors, load balancers and Prometheus."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
@@ -11,7 +11,7 @@ from entrypoints.http.exchange import Response
 
 TIMEOUT = 2.0
 MOST_LOOKS = 10
-"""How often in a second the dependencies are looked at; whoever asks more often is given the last answer."""
+"""Maximum dependency checks per second; further requests get the last result."""
 NO_STORE = (b"cache-control", b"no-store")
 PROMETHEUS = b"text/plain; version=0.0.4; charset=utf-8"
 
@@ -21,47 +21,45 @@ def _json(status: int, body: Mapping[str, object]) -> Response:
 
 
 async def alive() -> Response:
-    """GET /healthz: the process answers at all."""
+    """Respond to GET /healthz: the process is alive."""
     return _json(200, {"status": "ok"})
 
 
 class Ready:
-    """GET /readyz: 200 when every dependency answers, else 503; the body names each as `up` or `down`.
+    """GET /readyz: 200 if every dependency responds, else 503; the body names each as `up` or `down`.
 
-    It needs no credential: so whoever asks while an answer is being found is given that one.
+    The endpoint needs no credential, so concurrent requests share one check.
     """
 
     def __init__(self, checks: Readiness) -> None:
         self._checks = checks
-        self._found: asyncio.Task[Mapping[str, bool]] | None = None
-        self._second, self._looks = 0.0, 0
+        self._check: asyncio.Task[Mapping[str, bool]] | None = None
+        self._second, self._checks_in_second = 0.0, 0
 
     async def __call__(self) -> Response:
-        """The answer."""
-        found = await self.look()
-        states = {name: "up" if up else "down" for name, up in found.items()}
-        down = [name for name, up in found.items() if not up]
+        """Return the response."""
+        up_by_name = await self.look()
+        states = {name: "up" if up else "down" for name, up in up_by_name.items()}
+        down = [name for name, up in up_by_name.items() if not up]
         body = {"status": "down" if down else "ready", "down": down, "checks": states}
-        if (
-            abs(offset := CLOCK.offset()) > MAX_OFFSET
-        ):  # no reason to stop serving: the process uses the database's clock
+        if abs(offset := CLOCK.offset()) > MAX_OFFSET:  # the process stays ready, as it uses the database's clock
             body["clock"] = f"differs by {offset:+.0f} s from the database's clock"
         return _json(503 if down else 200, body)
 
     async def look(self) -> Mapping[str, bool]:
-        """Whether each dependency answers, as was seen just now."""
-        if self._found is None or (self._found.done() and self._may_look()):
-            self._found = asyncio.create_task(self._look(), name="readiness")
-        return await asyncio.shield(self._found)
+        """Return for each dependency whether it responds, as of the latest check."""
+        if self._check is None or (self._check.done() and self._may_check()):
+            self._check = asyncio.create_task(self._check_all(), name="readiness")
+        return await asyncio.shield(self._check)
 
-    def _may_look(self) -> bool:
+    def _may_check(self) -> bool:
         now = asyncio.get_running_loop().time()
         if now - self._second >= 1:
-            self._second, self._looks = now, 0
-        self._looks += 1
-        return self._looks <= MOST_LOOKS
+            self._second, self._checks_in_second = now, 0
+        self._checks_in_second += 1
+        return self._checks_in_second <= MOST_LOOKS
 
-    async def _look(self) -> Mapping[str, bool]:
+    async def _check_all(self) -> Mapping[str, bool]:
         answers = await asyncio.gather(*(_answers(check) for check in self._checks.values()))
         return dict(zip(self._checks, answers, strict=True))
 
@@ -75,5 +73,5 @@ async def _answers(check: Callable[[], Awaitable[bool]]) -> bool:
 
 
 def metrics(text: bytes) -> Response:
-    """GET /metrics."""
+    """Return the response to GET /metrics."""
     return Response(200, [(b"content-type", PROMETHEUS), NO_STORE], text)

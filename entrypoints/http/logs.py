@@ -1,4 +1,4 @@
-"""The access log, a line a request, and the request log, which is stored many entries at a time."""
+"""The access log, one line per request, and the request log, stored in batches."""
 
 import asyncio
 import contextlib
@@ -66,30 +66,30 @@ log = logging.getLogger("joinery.request_logs")
 
 BATCH = 500
 INTERVAL = 0.5
-"""Rows and seconds after which what waits is written."""
+"""Number of entries and seconds after which waiting entries are written."""
 FULL = 10_000
-"""From here on requests wait a moment for room."""
+"""Number of waiting entries from which requests wait for room."""
 MOMENT = 0.25
 OVERFLOW = 50_000
-"""Beyond this entries are lost, and counted, rather than the process."""
+"""Number of waiting entries beyond which further entries are dropped and counted, to bound memory."""
 BACKOFF = (0.5, 1.0, 2.0, 5.0)
 AWAY = (Unavailable, OSError)
-"""The store cannot be asked now; any other error is about what it was given."""
+"""Errors that mean that the store is unreachable; any other error is about the entries."""
 APART = 5.0
-"""Seconds after which entries are tried again whose own part of the store was out of reach; more than FULL of them are lost."""
+"""Seconds after which entries whose partition was unreachable are retried; more than FULL of them are dropped."""
 LAST_TRY = 10.0
-"""Seconds that a clean stop gives the database."""
+"""Seconds that the final write may take at a clean stop."""
 
 
 async def _wait(event: asyncio.Event, seconds: float | None) -> None:
-    """Wait for an event, but no longer than that."""
+    """Wait for an event for at most `seconds`."""
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(seconds):
             await event.wait()
 
 
 class RequestLogQueue:
-    """`put` costs an append; a background task writes. `lost` counts what had to be dropped."""
+    """Queue of request log entries, written by a background task. `lost` counts dropped entries."""
 
     def __init__(self, sink: RequestLogSink) -> None:
         self._sink = sink
@@ -98,16 +98,16 @@ class RequestLogQueue:
         self._room = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
         self._stopping = False
-        self._apart: deque[RequestLog] = deque()
-        self._again = 0.0
+        self._deferred: deque[RequestLog] = deque()
+        self._retry_at = 0.0
         self.lost = 0
 
     def __len__(self) -> int:
-        """How many entries wait."""
-        return len(self._waiting) + len(self._apart)
+        """Return the number of waiting entries."""
+        return len(self._waiting) + len(self._deferred)
 
     def put(self, entry: RequestLog) -> Awaitable[None] | None:
-        """Add an entry. Answers an awaitable only while the database is behind: wait for it, it takes a moment at most."""
+        """Add an entry. Returns an awaitable only while the database is behind; it takes at most MOMENT seconds."""
         waiting = self._waiting
         if len(waiting) >= OVERFLOW:
             self.lost += 1
@@ -123,12 +123,12 @@ class RequestLogQueue:
         await _wait(self._room, MOMENT)
 
     async def start(self) -> None:
-        """Begin to write."""
+        """Start the background task."""
         self._stopping = False
         self._task = asyncio.create_task(self._run(), name="request-logs")
 
     async def stop(self) -> None:
-        """Write what waits, for LAST_TRY seconds at most."""
+        """Write the waiting entries, for at most LAST_TRY seconds."""
         self._stopping = True
         self._wake.set()
         if self._task is not None:
@@ -142,41 +142,41 @@ class RequestLogQueue:
 
     async def _run(self) -> None:
         while True:
-            await _wait(self._wake, APART if self._apart else None)
+            await _wait(self._wake, APART if self._deferred else None)
             self._wake.clear()
-            self._join_apart()
+            self._requeue_deferred()
             while self._waiting:
                 if not self._stopping and len(self._waiting) < BATCH:
-                    self._wake.clear()  # set by the first entry that came while the last batch was written
+                    self._wake.clear()  # set by the first entry added during the last write
                     await _wait(self._wake, INTERVAL)  # more entries may come
                 await self._write()
                 if not self._stopping:
-                    self._join_apart()  # while entries keep coming this does not end
+                    self._requeue_deferred()  # this loop does not end while entries keep arriving
             if self._stopping:
-                if not self._apart:
+                if not self._deferred:
                     return
                 await asyncio.sleep(BACKOFF[0])
                 self._wake.set()
 
-    def _join_apart(self) -> None:
-        """Have those tried again that were set apart, now and then."""
-        if self._apart and (self._stopping or asyncio.get_running_loop().time() >= self._again):
-            self._waiting.extend(self._apart)
-            self._apart.clear()
+    def _requeue_deferred(self) -> None:
+        """Return deferred entries to the queue when their retry is due."""
+        if self._deferred and (self._stopping or asyncio.get_running_loop().time() >= self._retry_at):
+            self._waiting.extend(self._deferred)
+            self._deferred.clear()
 
-    def _set_apart(self, entries: Sequence[RequestLog]) -> None:
-        """They hold up no others."""
-        self._apart.extend(entries)
-        self._again = asyncio.get_running_loop().time() + APART
-        while len(self._apart) > FULL:
-            self._apart.popleft()
+    def _defer(self, entries: Sequence[RequestLog]) -> None:
+        """Defer entries, so that they do not hold up others."""
+        self._deferred.extend(entries)
+        self._retry_at = asyncio.get_running_loop().time() + APART
+        while len(self._deferred) > FULL:
+            self._deferred.popleft()
             self.lost += 1
 
     async def _write(self) -> None:
-        """Write one batch; while the store is away, try again, ever more slowly."""
+        """Write one batch; while the store is unreachable, retry with increasing delays."""
         batch = [self._waiting.popleft() for _ in range(min(BATCH, len(self._waiting)))]
         for wait in (*BACKOFF, None):
-            error = await self._refusal(batch)
+            error = await self._try_write(batch)
             if error is None:
                 break
             if not isinstance(error, AWAY):
@@ -189,23 +189,23 @@ class RequestLogQueue:
         if len(self._waiting) <= FULL:
             self._room.set()
 
-    async def _refusal(self, batch: list[RequestLog]) -> Exception | None:
+    async def _try_write(self, batch: list[RequestLog]) -> Exception | None:
         try:
-            if apart := await self._sink.write(batch):
-                self._set_apart(apart)
+            if deferred := await self._sink.write(batch):
+                self._defer(deferred)
         except Exception as error:
             log.warning("request logs not written", extra={"count": len(batch), "cause": repr(error)})
             return error
         return None
 
     async def _divide(self, batch: list[RequestLog]) -> None:
-        """The store is there but refuses the batch: halves are written until what it cannot hold is by itself."""
+        """Bisect a batch that the store rejects, until only the entries that it cannot store are dropped."""
         if len(batch) == 1:
             self.lost += 1
             return
         middle = len(batch) // 2
         for half in (batch[:middle], batch[middle:]):
-            error = await self._refusal(half)
+            error = await self._try_write(half)
             if isinstance(error, AWAY):
                 self._waiting.extendleft(reversed(half))
             elif error is not None:
@@ -216,18 +216,18 @@ LONGEST = 500
 LONGEST_METHOD = 32
 _SECRET = re.compile(r"(svc_(?:[a-z]+_){1,2})[0-9A-Za-z]{12,}")
 without_secrets = partial(_SECRET.sub, r"\1…")
-"""Cut any credential in a text down to its prefix: people do put keys into addresses."""
+"""Truncate credentials in a text to their prefix, because users put keys into URLs."""
 
 
 class LogRequest:
-    """Puts the entry on the queue."""
+    """Step that queues the request log entry."""
 
     def __init__(self, queue: RequestLogQueue, latest: str) -> None:
         self._queue = queue
         self._latest = latest
 
     def __call__(self, state: RequestState, response: Response) -> Awaitable[None] | None:
-        """A 401 has no organisation and is not logged. Answers an awaitable while the queue is full."""
+        """Queue an entry, except for a 401, which has no organisation. Returns an awaitable while the queue is full."""
         caller, request, route = state.principal, state.request, state.match.route
         if caller is None or response.status == 401:
             return None

@@ -1,4 +1,4 @@
-"""PUT and GET of objects by signed links, straight on ASGI: bytes are taken no faster than they can be stored."""
+"""PUT and GET of objects by signed links, directly on ASGI: bytes are received no faster than they can be stored."""
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator
@@ -35,18 +35,18 @@ from ports.unit_of_work import UnitOfWork
 
 PREFIX = "/objects/"
 PUT_SECONDS = retention.UPLOADS.total_seconds()
-"""How long one PUT may take in all: when the upload's bytes are freed, none can be on its way."""
+"""Maximum seconds of one PUT, so that none is in progress when the upload's bytes are released."""
 _TOO_SLOW = (
-    f"The file came too slowly: it may pause for {FILE_PACE.silence:g} s, and needs {FILE_PACE.least} bytes a second."
+    f"The file arrived too slowly: it may pause for {FILE_PACE.silence:g} s and needs {FILE_PACE.least} bytes a second."
 )
 
 
 AT_ONCE = 4
-"""PUTs of one organisation that a process takes at a time, each to another key."""
+"""Maximum concurrent PUTs of one organisation in a process, each to another key."""
 
 
 class ObjectAdmission:
-    """Who may PUT bytes now. A link carries its own permission, so this stands where the pipeline stands for the API."""
+    """Admission control of PUTs, in place of the pipeline's checks: a signed link carries its own permission."""
 
     def __init__(self, uow: UnitOfWork, limits: Limits, uploads: UploadService) -> None:
         self._uow, self._limits, self._uploads = uow, limits, uploads
@@ -55,31 +55,34 @@ class ObjectAdmission:
 
     @asynccontextmanager
     async def put(self, key: str) -> AsyncIterator[None]:
-        """Admit the bytes of one PUT, for as long as they are taken in.
+        """Admit one PUT for the duration of the context.
 
         Raises:
-            RateLimited: The organisation sends too fast, or too much at a time.
-            Conflict: The upload awaits no bytes, or they are being sent already.
+                RateLimited: The organisation sends too fast, or too many files at once.
+                Conflict: The upload expects no bytes, or its bytes are already being sent.
 
         """
         tenant = tenant_of(key)
         if tenant is None:
             yield
             return
-        per_second, burst = TIERS["standard"]["write"]  # links do not say which tier the organisation is on
+        per_second, burst = TIERS["standard"]["write"]  # links do not contain the organisation's tier
         take = await self._limits.take(Budget(f"{tenant.org}:{tenant.mode}:objects", burst, per_second))
         if not take.allowed:
-            raise RateLimited("Files are sent too fast; nothing was taken.", retry_after=max(1, ceil(take.next_in)))
+            raise RateLimited(
+                "Too many files in a short time. Nothing was stored. Retry later.",
+                retry_after=max(1, ceil(take.next_in)),
+            )
         async with self._uow.read(tenant) as tx:
             await self._uploads.refuse_bytes(tx, key.rpartition("/")[2])
         if self._keys.of(key):
-            raise Conflict("The bytes of this upload are being sent already; wait until that is over.")
+            raise Conflict("The file of this upload is already being sent. Wait until that request ends.")
         with self._keys.holding(key), self._orgs.holding(tenant.org):
             yield
 
 
 class ObjectEdge:
-    """The ASGI application of everything below /objects/."""
+    """ASGI application that serves /objects/."""
 
     def __init__(
         self, server: FileObjects, clock: Clock, problems: Problems, bodies: HeldBodies, admission: ObjectAdmission
@@ -91,15 +94,17 @@ class ObjectEdge:
         self._admission = admission
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        """Answer one request; errors are problems like everywhere else."""
+        """Serve one request; errors are returned as problems."""
         request_id, body = new_id("req"), IncomingBody(receive)
         try:
             response = await self._answer(scope, body)
         except ConnectionError:
             return
         except Exception as error:
-            known = InvalidRequest(_TOO_SLOW) if isinstance(error, TooSlow) else self._problems.known(error, request_id)
-            response = self._problems.answer(known, request_id)
+            domain_error = (
+                InvalidRequest(_TOO_SLOW) if isinstance(error, TooSlow) else self._problems.known(error, request_id)
+            )
+            response = self._problems.answer(domain_error, request_id)
             response.headers.append((b"request-id", request_id.encode()))
         await send_response(response, receive, body.answering(send))
 
@@ -118,7 +123,9 @@ class ObjectEdge:
         try:
             size = await self._server.size(key)
         except ObjectMissing:
-            raise NotFound("There is no file behind this link, or not any more; ask the API for a new link.") from None
+            raise NotFound(
+                "The file of this link does not exist or was deleted. Get a new link from the API."
+            ) from None
         named = [(name.encode(), value.encode()) for name, value in download_headers(grant.filename).items()]
         own = [(b"cache-control", b"private, no-store"), (b"content-length", str(size).encode())]
         headers = [*COMMON, *CROSS_ORIGIN, *named, *own]
@@ -131,10 +138,10 @@ class ObjectEdge:
     async def _put(self, key: str, grant: Grant, scope: Any, body: IncomingBody) -> None:
         headers = from_scope(scope, body.read).headers
         if headers.get("content-type", "") != grant.content_type:
-            raise UnsupportedMediaType(f"This link takes {grant.content_type} only.")
+            raise UnsupportedMediaType(f"This link accepts {grant.content_type} only.")
         length = headers.get("content-length", "")
         if length.isdecimal() and int(length) > grant.limit:
-            raise PayloadTooLarge(f"This link takes at most {grant.limit} bytes.")
+            raise PayloadTooLarge(f"This link accepts at most {grant.limit} bytes.")
         async with self._admission.put(key):
             try:
                 async with asyncio.timeout(PUT_SECONDS):

@@ -1,4 +1,4 @@
-"""The way of every request under /v1, written once: the checks in their order, the work, the answer, the log."""
+"""The pipeline of all requests under /v1: the checks in their order, execution, response and logging."""
 
 from collections.abc import Awaitable, Callable
 from time import perf_counter
@@ -44,7 +44,7 @@ from ports.parsing import ParserRunner
 from ports.telemetry import Tracing
 
 MOST_WAITERS = 1_000
-"""Long polls and streams that one organisation may have open at a process."""
+"""Maximum long polls and streams that one organisation may have open in a process."""
 METHODS = "GET, HEAD, POST, PATCH, PUT, DELETE, OPTIONS"
 HEADERS = (
     b"Authorization, Content-Type, Idempotency-Key, If-Match, If-None-Match, Last-Event-ID, Request-Id, "
@@ -53,11 +53,11 @@ HEADERS = (
 
 
 Way: TypeAlias = Callable[[RequestState], Awaitable[Response]]
-"""Gives a request its response, or raises what refuses it."""
+"""Returns the response of a request, or raises an error."""
 
 
 class Pipeline:
-    """Answers requests under /v1."""
+    """Pipeline that answers requests under /v1."""
 
     def __init__(
         self,
@@ -76,8 +76,8 @@ class Pipeline:
         self.streams = OpenStreams(dependencies[AccessService], dependencies[Clock], waiters)
         self.logs = dependencies[RequestLogQueue]
         self.bodies = HeldBodies()
-        self._packing = BodyThreads()
-        self.metrics = self._measured()
+        self._threads = BodyThreads()
+        self.metrics = self._create_metrics()
         with_surroundings(self.metrics, dependencies)
         self.authenticate = Authenticate(dependencies[AccessService], dependencies[Proxies], dependencies[SchemaCheck])
         self.charge, self.shed = dependencies[RateLimit], ShedLoad(self.pressure)
@@ -92,7 +92,7 @@ class Pipeline:
             check_permission,
             self.parameters,
         )
-        """In this order (docs/conventions.md#order-of-checks); ids, preconditions and state follow inside the unit of work."""
+        """In this order (docs/conventions.md#order-of-checks); IDs, preconditions and state are checked inside the unit of work."""
         responses = ResponseBuilder(versions)
         self._execute = Execute(
             dependencies, self.services, cursors, waiters, self.pressure, responses, self.problems, self.absence
@@ -100,7 +100,7 @@ class Pipeline:
         self.access_log = AccessLog(enabled=settings.access_log)
         self._log = LogRequest(self.logs, versions.latest)
 
-    def _measured(self) -> RequestMetrics:
+    def _create_metrics(self) -> RequestMetrics:
         metrics, pressure, logs, streams, bodies = RequestMetrics(), self.pressure, self.logs, self.streams, self.bodies
         metrics.gauge("joinery_http_in_flight", "Requests being answered.", lambda: pressure.in_flight)
         metrics.gauge(
@@ -116,10 +116,10 @@ class Pipeline:
         return metrics
 
     async def answer(self, request: Request, *, caller: Principal | None = None, via: str | None = None) -> Response:
-        """The response, whatever happens; only a cancelled request has none.
+        """Return the response in all cases; only a cancelled request has none.
 
-        `caller` is given by edges that have made sure of who it is themselves, as the console has by its session;
-        `via` by those that bring others' credentials another way than over the API.
+        `caller` is given by edges that authenticate the caller themselves, as the console does by session; `via` is the
+        channel of a credential that did not come over the API.
         """
         if request.method == "OPTIONS":
             return preflight(self.table, request)
@@ -129,9 +129,9 @@ class Pipeline:
         return await (self._answer(state) if self._tracing is None else traced(self._tracing, state, self._answer))
 
     async def attend(self, request: Request, way: Way, *, place: str, via: str) -> Response:
-        """The response that `way` gives to what is no operation, or the problem that it raises.
+        """Return the response of `way` to a request that is not an operation, or the problem that `way` raises.
 
-        It is counted under `place`, and logged unless `way` has the pipeline answer an operation for it (`RequestState.relayed`).
+        The request is counted under `place`, and logged unless `way` executes an operation for it (`RequestState.relayed`).
         """
         state = RequestState(request, NOTHING, self._clock.now(), via=via, place=place)
         state.request_id = request_id_of(request)
@@ -142,12 +142,12 @@ class Pipeline:
         self.pressure.in_flight += 1
         try:
             try:
-                response = await (way or self._carry_out)(state)
+                response = await (way or self._run_operation)(state)
             except Exception as error:
-                response = self._refusal(state, error)
+                response = self._error_response(state, error)
             accepted = request.headers.get("accept-encoding")
             if accepted is not None and content_coding.is_packed(accepted, len(response.body)):
-                await self._pack(state, response)
+                await self._compress(state, response)
         finally:
             self.pressure.in_flight -= 1
             if state.held:
@@ -158,30 +158,30 @@ class Pipeline:
             await waiting
         return response
 
-    async def _carry_out(self, state: RequestState) -> Response:
+    async def _run_operation(self, state: RequestState) -> Response:
         for step in self._checks:
             pending: Awaitable[None] | None = step(state)
             if pending is not None:
                 await pending
         return await self._execute(state)
 
-    def _refusal(self, state: RequestState, error: Exception) -> Response:
-        found_nothing = isinstance(error, NotFound)
-        known = self.absence.worded(state) if found_nothing else self.problems.known(error, state.request_id)
-        state.error_code = known.code
-        return self.problems.answer(known, state.request_id)
+    def _error_response(self, state: RequestState, error: Exception) -> Response:
+        is_not_found = isinstance(error, NotFound)
+        domain_error = self.absence.worded(state) if is_not_found else self.problems.known(error, state.request_id)
+        state.error_code = domain_error.code
+        return self.problems.answer(domain_error, state.request_id)
 
-    async def _pack(self, state: RequestState, response: Response) -> None:
-        """Answer in gzip; a large body is packed beside the event loop."""
+    async def _compress(self, state: RequestState, response: Response) -> None:
+        """Compress the response with gzip; a large body is compressed in a thread."""
         body = response.body
         if len(body) <= content_coding.INLINE:
             content_coding.put(response, content_coding.packed(body))
             return
         org = state.principal.tenant.org if state.principal is not None else ""
-        content_coding.put(response, await self._packing.run(org, lambda: content_coding.packed(body)))
+        content_coding.put(response, await self._threads.run(org, lambda: content_coding.packed(body)))
 
     def _finish(self, state: RequestState, response: Response) -> None:
-        """What every answer carries, and what is counted about it."""
+        """Add the headers that every response has, and record metrics and access log."""
         headers, status = response.headers, response.status
         headers.append((b"request-id", state.request_id.encode()))
         headers += state.budget
@@ -204,7 +204,7 @@ class Pipeline:
 
 
 def preflight(table: Table, request: Request) -> Response:
-    """The answer to OPTIONS (WHATWG Fetch, CORS preflight). It needs no credential and does not tell what exists."""
+    """Respond to OPTIONS (WHATWG Fetch, CORS preflight) without a credential, revealing nothing about existing paths."""
     allowed = ", ".join(table.find("OPTIONS", request.path).allowed) or METHODS
     headers = [
         *COMMON,

@@ -1,4 +1,4 @@
-"""How hard the process is pressed, measured: the event loop's lag, requests in flight, waiting for connections."""
+"""Load of the process, measured by event loop lag, requests in flight and requests waiting for connections."""
 
 import asyncio
 from collections.abc import Callable, Iterator
@@ -9,13 +9,13 @@ from sys import maxsize
 from time import monotonic
 
 PERIOD = 0.05
-"""Seconds between two looks."""
+"""Seconds between two samples."""
 _WEIGHT = 0.3
 
 
 @dataclass(frozen=True, slots=True)
 class Thresholds:
-    """From where on each level holds: (light, middling, heavy). Lag in seconds, the others in requests."""
+    """Thresholds of the three levels (light, middling, heavy): lag in seconds, the others in requests."""
 
     lag: tuple[float, float, float] = (0.15, 0.4, 1.0)
     in_flight: tuple[int, int, int] = (256, 512, 1024)
@@ -23,15 +23,15 @@ class Thresholds:
 
 
 CALM = Thresholds(lag=(inf, inf, inf), in_flight=(maxsize, maxsize, maxsize), waiting=(maxsize, maxsize, maxsize))
-"""Nothing is ever shed, however slow the machine: for applications inside tests."""
+"""Thresholds that never shed a request, for tests."""
 
 
-def _reached(value: float, steps: tuple[float, ...]) -> int:
+def _level_of(value: float, steps: tuple[float, ...]) -> int:
     return sum(value >= step for step in steps)
 
 
 class Pressure:
-    """`level` is 0 (none) to 3 (heavy). `waiting` tells how many requests wait for a database connection."""
+    """Current load level from 0 (none) to 3 (heavy). `waiting` returns how many requests wait for a connection."""
 
     def __init__(self, waiting: Callable[[], int], thresholds: Thresholds = Thresholds()) -> None:
         self._waiting = waiting
@@ -44,14 +44,14 @@ class Pressure:
 
     @property
     def level(self) -> int:
-        """The pressure now."""
+        """Current level."""
         if self.in_flight < self._light:
             return self._sampled
-        return max(self._sampled, _reached(self.in_flight, self._thresholds.in_flight))
+        return max(self._sampled, _level_of(self.in_flight, self._thresholds.in_flight))
 
     @contextmanager
     def idle(self) -> Iterator[None]:
-        """A request in flight that only waits for something to happen presses nobody."""
+        """Exclude a request from those in flight while it only waits."""
         self.in_flight -= 1
         try:
             yield
@@ -59,23 +59,23 @@ class Pressure:
             self.in_flight += 1
 
     def sample(self, late: float) -> None:
-        """Take one look: `late` is by how many seconds the loop came too late to it."""
+        """Update the level; `late` is the delay of this sample in seconds."""
         self.lag += _WEIGHT * (late - self.lag)
-        lag, waiting = _reached(self.lag, self._thresholds.lag), _reached(self._waiting(), self._thresholds.waiting)
+        lag, waiting = _level_of(self.lag, self._thresholds.lag), _level_of(self._waiting(), self._thresholds.waiting)
         self._sampled = max(lag, waiting)
 
     async def start(self) -> None:
-        """Look again and again, until stopped."""
-        self._task = asyncio.create_task(self._watch(), name="pressure")
+        """Start sampling."""
+        self._task = asyncio.create_task(self._sample_periodically(), name="pressure")
 
     async def stop(self) -> None:
-        """Stop looking."""
+        """Stop sampling."""
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
             self._task = None
 
-    async def _watch(self) -> None:
+    async def _sample_periodically(self) -> None:
         while True:
             due = monotonic() + PERIOD
             await asyncio.sleep(PERIOD)

@@ -1,4 +1,4 @@
-"""The only place that turns errors into answers: application/problem+json (docs/conventions.md#errors), with what a 404 says."""
+"""Error responses as application/problem+json (docs/conventions.md#errors), and the details of 404 responses."""
 
 import logging
 from collections.abc import Mapping
@@ -18,28 +18,28 @@ from entrypoints.operations.table import Table
 from entrypoints.operations.validation import MOST_FAULTS, id_words
 
 LONGEST_WORD = 200
-"""Characters of a path parameter that is no id."""
-_ALL = "/docs and /openapi.json have every path."
+"""Maximum characters of a path parameter that is not an ID."""
+_SEE_ALL_PATHS = "See /docs or /openapi.json for all paths."
 MODES = {
-    True: "Your credential works on live data here and sees no test data: for something made in test mode use a test key.",
-    False: "Your credential works on test data here and sees no live data: for something made in live mode use a live key.",
+    True: "Your credential sees live data only. For test data, use a test key.",
+    False: "Your credential sees test data only. For live data, use a live key.",
 }
 
 
 def is_word(text: str) -> bool:
-    """Whether a path parameter that is no id may be looked up."""
+    """Return whether a path parameter that is not an ID may be looked up."""
     return len(text) <= LONGEST_WORD and text.isprintable()
 
 
 class Absence:
-    """Words every 404 under /v1."""
+    """Builder of the details of every 404 response under /v1."""
 
     def __init__(self, table: Table) -> None:
         self._table = table
-        self._places = _places_of(table)
+        self._operation_by_prefix = _find_operations_by_prefix(table)
 
     def worded(self, state: RequestState) -> NotFound:
-        """The refusal of a request that found nothing."""
+        """Return the error of a request whose path or resource was not found."""
         route = state.match.route
         if route is None:
             return NotFound(self.of_path(state.request.path))
@@ -48,42 +48,42 @@ class Absence:
             prefix = operation.ids.get(name)
             if prefix is not None and not is_id(prefix, text):
                 return NotFound(self._wrong_kind(prefix, text))
-        return NotFound(f"{_nothing(operation, ids)} {MODES[state.caller.tenant.livemode]}")
+        return NotFound(f"{_describe_missing(operation, ids)} {MODES[state.caller.tenant.livemode]}")
 
     def of_path(self, path: str) -> str:
-        """What to say of a path that nobody serves."""
+        """Return the detail for an unknown path, with the nearest known one."""
         near = self._table.nearest(path)
         if near is None:
-            return f"There is no such path. {_ALL}"
-        return f"There is no such path. The nearest is {', '.join(near[1])} {near[0]}. {_ALL}"
+            return f"This path does not exist. {_SEE_ALL_PATHS}"
+        return f"This path does not exist. The nearest is {', '.join(near[1])} {near[0]}. {_SEE_ALL_PATHS}"
 
-    def _wrong_kind(self, wanted: str, text: str) -> str:
+    def _wrong_kind(self, expected: str, text: str) -> str:
         prefix = text.partition("_")[0]
-        said = f"This address takes {id_words(wanted)}"
-        if prefix == wanted or prefix not in NOUNS:
-            return f"{said}; what stands there is not one. Check that the id was copied whole."
-        place = self._places.get(prefix)
+        statement = f"This path takes {id_words(expected)}"
+        if prefix == expected or prefix not in NOUNS:
+            return f"{statement}. The value is not one. Check that you copied the whole ID."
+        place = self._operation_by_prefix.get(prefix)
         where = f" Send it to {place}" if place else ""
-        return f"{said}; what stands there starts with {prefix}_, as does the id of {NOUNS[prefix]}.{where}"
+        return f"{statement}. The value starts with {prefix}_, so it is the ID of {NOUNS[prefix]}.{where}"
 
 
-def _nothing(operation: Operation, ids: Mapping[str, str]) -> str:
+def _describe_missing(operation: Operation, ids: Mapping[str, str]) -> str:
     kinds = [NOUNS[operation.ids[name]] for name in ids if name in operation.ids]
     if not kinds:
-        return "There is nothing here that you can see."
+        return "This resource does not exist or is not visible to you."
     if len(kinds) == 1:
-        return f"There is no {_bare(kinds[0])} with this id that you can see."
-    return f"There is no {_bare(kinds[0])} with this id that you can see, or it has no {_bare(kinds[-1])} with that id."
+        return f"There is no {_without_article(kinds[0])} with this ID, or it is not visible to you."
+    return f"There is no {_without_article(kinds[0])} with this ID, or it has no {_without_article(kinds[-1])} with that ID, or they are not visible to you."
 
 
-def _bare(noun: str) -> str:
+def _without_article(noun: str) -> str:
     return noun.partition(" ")[2]
 
 
-def _places_of(table: Table) -> dict[str, str]:
-    """For each kind of id, an operation that takes it: in the path, else as a query parameter."""
+def _find_operations_by_prefix(table: Table) -> dict[str, str]:
+    """Return for each ID prefix an operation that takes such an ID: in the path, else as a query parameter."""
     places: dict[str, str] = {}
-    for operation in sorted(table, key=lambda one: (one.method != "GET", len(one.path))):
+    for operation in sorted(table, key=lambda row: (row.method != "GET", len(row.path))):
         for prefix in list(operation.ids.values())[-1:]:
             places.setdefault(prefix, f"{operation.method} {operation.path}")
     for operation in table:
@@ -97,14 +97,14 @@ def _places_of(table: Table) -> dict[str, str]:
 log = logging.getLogger("joinery.http")
 
 FIXED = {
-    "authentication_required": "Send a credential that is in force in the header `Authorization: Bearer <credential>`. An API key starts "
-    "with svc_live_, svc_test_, svc_rk_live_ or svc_rk_test_. The answer is the same whether it is missing, not whole, unknown, "
-    "revoked, expired, or used from an address that its policy does not allow.",
-    "internal_error": "Something went wrong on our side. Try again; if it stays, tell the operator this request_id: it is in the log.",
+    "authentication_required": "Send a valid credential in the header `Authorization: Bearer <credential>`. An API key starts "
+    "with svc_live_, svc_test_, svc_rk_live_ or svc_rk_test_. The response is the same for a missing, incomplete, unknown, "
+    "revoked or expired credential, and for an address that its policy does not allow.",
+    "internal_error": "An unexpected error occurred. Try again. If it persists, give the operator this request_id, which is in the log.",
 }
-"""Details that must not tell one cause from another."""
+"""Details that must not reveal the cause."""
 WAITS = {"rate_limited": 1, "idempotency_request_in_progress": 1, "overloaded": 2, "unavailable": 5}
-"""Retry-After in seconds where the error does not name it."""
+"""Retry-After in seconds, where the error does not set it."""
 _encode = msgspec.json.Encoder(decimal_format="number").encode
 
 
@@ -113,16 +113,16 @@ def _field(fault: FieldError) -> dict[str, str]:
 
 
 class Problems:
-    """Makes problem answers. `docs_url` is where codes are explained, `base_url` where metadata of sign-in stands."""
+    """Builder of problem responses. `docs_url` documents the codes, `base_url` has the OAuth metadata."""
 
     def __init__(self, docs_url: str, base_url: str, challenge: str = "") -> None:
-        """`challenge` of a 401, where another one than the API's own is meant."""
+        """Create a builder; `challenge` replaces the API's own WWW-Authenticate header of a 401."""
         self._docs_url = docs_url.rstrip("/")
-        said = challenge or f'Bearer resource_metadata="{metadata_address(base_url)}"'
-        self._challenge = (b"www-authenticate", said.encode())
+        statement = challenge or f'Bearer resource_metadata="{metadata_address(base_url)}"'
+        self._challenge = (b"www-authenticate", statement.encode())
 
     def known(self, error: BaseException, request_id: str) -> DomainError:
-        """The error as a DomainError: whatever was not foreseen becomes internal_error and is logged in full."""
+        """Return the error as a DomainError; an unexpected one is logged in full and becomes internal_error."""
         if isinstance(error, DomainError) and error.code in CODES and error.code != "internal_error":
             return error
         if is_storage_full(error):
@@ -132,11 +132,11 @@ class Problems:
         return DomainError()
 
     def status(self, error: DomainError) -> int:
-        """The HTTP status of the error's code."""
+        """Return the HTTP status of the error's code."""
         return CODES[error.code].status
 
     def answer(self, error: DomainError, request_id: str) -> Response:
-        """The answer that tells the error."""
+        """Return the problem response of the error."""
         code = CODES[error.code]
         body = _encode(self._body(code, error, request_id))
         return Response(code.status, self._headers(code, error), body)

@@ -1,4 +1,4 @@
-"""Representations: their validators, gzip for those who ask for it (ADR 35), and files that anybody may read."""
+"""Representations: entity tags, gzip encoding (ADR 35), public files, and a single worker thread."""
 
 import asyncio
 import re
@@ -16,35 +16,35 @@ from domain.kernel.errors import Overloaded
 from entrypoints.http.exchange import HeaderList, Response
 
 LEAST = 1024
-"""Bytes from which on an answer is worth packing."""
+"""Minimum size in bytes of a response that is compressed."""
 INLINE = 256 << 10
-"""Bytes up to which an answer is packed at once: some 0.2 ms. Larger ones are packed beside the event loop."""
+"""Maximum bytes compressed on the event loop, in about 0.2 ms; larger bodies are compressed in a thread."""
 LONGEST_CODINGS = 500
-"""Characters of an Accept-Encoding that is looked at; browsers send 30."""
+"""Maximum characters of an Accept-Encoding that is parsed; browsers send 30."""
 SUFFIX = "-gzip"
-"""What the ETag of a packed answer has inside its quotes, behind that of the plain one."""
+"""Suffix inside the quotes of a compressed response's ETag."""
 GZIP = (b"content-encoding", b"gzip")
 _LEVEL = 1
-_FORMAT = 31
-"""zlib's number for a gzip header around the largest window."""
+_WINDOW_BITS = 31
+"""zlib's window bits for the gzip format and the largest window."""
 _ETAG = b"etag"
-_NAMES = frozenset({"gzip", "x-gzip"})
+_GZIP_NAMES = frozenset({"gzip", "x-gzip"})
 
 
 LONGEST_TAGS = 4096
-"""Characters of an If-None-Match that is looked through; a longer one matches nothing, which costs its sender a body."""
+"""Maximum characters of an If-None-Match that is parsed; a longer one matches nothing, at the cost of a full response."""
 _TAG = re.compile(r'\s*(W/)?"([\x21\x23-\x7e\x80-\xff]*)"\s*(?:,|$)')
 
 
 def hash_of(body: bytes) -> str:
-    """The strong validator of a body: 96 bits of SHA-256, which processors compute faster than any other."""
+    """Return the strong validator of a body: 96 bits of SHA-256, which CPUs accelerate."""
     return sha256(body).hexdigest()[:24]
 
 
 def is_unchanged(if_none_match: str, etag: str) -> bool:
-    """Whether the client's If-None-Match (RFC 9110 §13.1.2, weak comparison) names the ETag, plain or packed.
+    """Return whether If-None-Match (RFC 9110 §13.1.2, weak comparison) contains the ETag, compressed or not.
 
-    Nonsense matches nothing.
+    A malformed header matches nothing.
     """
     if if_none_match == etag or if_none_match.strip() == "*":
         return True
@@ -57,7 +57,7 @@ def is_unchanged(if_none_match: str, etag: str) -> bool:
 
 
 def tags_of(header: str) -> list[tuple[bool, str]]:
-    """The entity tags of a list as (weak, text). Raises ValueError when it is not one."""
+    """Parse a list of entity tags into (weak, text). Raises ValueError if it is malformed."""
     tags, at = [], 0
     while at < len(header):
         found = _TAG.match(header, at)
@@ -69,7 +69,7 @@ def tags_of(header: str) -> list[tuple[bool, str]]:
 
 
 def _quality(parameters: str) -> float:
-    """The weight among a coding's parameters; 1 when there is none, 0 when it cannot be read."""
+    """Return the weight among a coding's parameters; 1 if there is none, 0 if it is malformed."""
     for parameter in parameters.split(";"):
         name, _, value = parameter.partition("=")
         if name.strip().lower() == "q":
@@ -80,14 +80,14 @@ def _quality(parameters: str) -> float:
 
 @lru_cache(maxsize=256)  # clients choose the text
 def least_size(accept_encoding: str) -> int | None:
-    """Return from how many bytes on an answer is packed by that Accept-Encoding: 1 when it may not go plain, None for never."""
+    """Return the minimum size in bytes from which Accept-Encoding means gzip: 1 if identity is excluded, None for never."""
     weights: dict[str, float] = {}
     for entry in accept_encoding.split(","):
         name, _, parameters = entry.partition(";")
         weights[name.strip().lower()] = _quality(parameters)
     others = weights.get("*")
-    given = [weights[name] for name in _NAMES if name in weights]
-    packed = max(given) if given else (others or 0.0)
+    gzip_weights = [weights[name] for name in _GZIP_NAMES if name in weights]
+    packed = max(gzip_weights) if gzip_weights else (others or 0.0)
     plain = weights.get("identity", 0.0 if others == 0 else None)
     if packed == 0 or (plain is not None and plain > packed):
         return None
@@ -95,7 +95,7 @@ def least_size(accept_encoding: str) -> int | None:
 
 
 def is_packed(accept_encoding: str | None, size: int) -> bool:
-    """Whether a body of that many bytes is answered in gzip."""
+    """Return whether a body of `size` bytes is sent with gzip."""
     if accept_encoding is None or len(accept_encoding) > LONGEST_CODINGS:
         return False
     least = least_size(accept_encoding)
@@ -103,18 +103,18 @@ def is_packed(accept_encoding: str | None, size: int) -> bool:
 
 
 def packed(body: bytes) -> bytes:
-    """The body in gzip; the same bytes for the same body."""
-    made: bytes = isal_zlib.compress(body, _LEVEL, _FORMAT)
+    """Compress a body with gzip; deterministic."""
+    made: bytes = isal_zlib.compress(body, _LEVEL, _WINDOW_BITS)
     return made
 
 
 def tag_of(etag: str, *, gzip: bool) -> str:
-    """The ETag of that form of the representation."""
+    """Return the ETag of the representation with or without gzip."""
     return f'{etag[:-1]}{SUFFIX}"' if gzip else etag
 
 
 def put(response: Response, body: bytes) -> None:
-    """Answer the packed body in place of the plain one."""
+    """Replace the response's body by its compressed form and adjust the headers."""
     response.body = body
     response.headers = [
         (name, tag_of(value.decode(), gzip=True).encode()) if name == _ETAG else (name, value)
@@ -124,7 +124,7 @@ def put(response: Response, body: bytes) -> None:
 
 
 class PublicFile:
-    """One file. `headers` are those beside the usual ones; one that `packs` is answered in gzip to whoever asks for it."""
+    """One public file. `headers` are added to the usual ones; `packs` enables gzip."""
 
     def __init__(self, kind: bytes, body: bytes, headers: HeaderList, *, packs: bool = False) -> None:
         self._kind, self._body, self._packs = kind, body, packs
@@ -142,20 +142,20 @@ class PublicFile:
         return packed(self._body)
 
     def answer(self, if_none_match: str = "", accept_encoding: str | None = None) -> Response:
-        """The file; 304 for those who have it."""
+        """Return the file, or 304 if the client has it."""
         gzip = self._packs and is_packed(accept_encoding, len(self._body))
         if if_none_match and is_unchanged(if_none_match, self._etag):
             return Response(304, [*self._headers, (b"etag", tag_of(self._etag, gzip=gzip).encode())])
         length = str(len(self._small if gzip else self._body)).encode()
-        own = [(b"content-type", self._kind), (b"etag", self._etag.encode()), (b"content-length", length)]
-        answer = Response(200, [*own, *self._headers], self._body)
+        own_headers = [(b"content-type", self._kind), (b"etag", self._etag.encode()), (b"content-length", length)]
+        answer = Response(200, [*own_headers, *self._headers], self._body)
         if gzip:
             put(answer, self._small)
         return answer
 
 
 OPEN: HeaderList = [(b"access-control-allow-origin", b"*")]
-"""For files that programs of any website may read."""
+"""Header for files that scripts of any website may read."""
 
 
 GUIDE = "/docs/guides/oauth"
@@ -163,14 +163,14 @@ METADATA_PATH = "/.well-known/oauth-protected-resource"
 
 
 def metadata_address(base_url: str, place: str = "") -> str:
-    """Where the document of what is served at `place` stands (RFC 9728 §3.1)."""
+    """Return the URL of the metadata of the resource at `place` (RFC 9728 §3.1)."""
     return base_url.rstrip("/") + METADATA_PATH + place
 
 
 def resource_metadata(base_url: str, place: str = "", scopes: Sequence[str] = (), guide: str = GUIDE) -> PublicFile:
-    """The document of what is served at `place`: the resource, who gives tokens for it, how they are sent, where that is described.
+    """Return the OAuth metadata of the resource at `place`: authorization servers, bearer methods and documentation.
 
-    `scopes` are what it needs at the least.
+    `scopes` are the minimum scopes that the resource needs.
     """
     base = base_url.rstrip("/")
     document: dict[str, object] = {
@@ -188,18 +188,18 @@ def resource_metadata(base_url: str, place: str = "", scopes: Sequence[str] = ()
 T = TypeVar("T")
 
 MOST_WAITING = 16
-"""Pieces of work that are under way or wait; whoever comes then is told to come again."""
+"""Maximum tasks in progress or waiting; further ones get `overloaded`."""
 
 
 class OneThread:
-    """Does one piece of work at a time, in the order in which they come."""
+    """Executor that runs one task at a time, in order."""
 
     def __init__(self, name: str, most: int = MOST_WAITING) -> None:
         self._executor = ThreadPoolExecutor(1, name)
         self._free = BoundedSemaphore(most)
 
     async def run(self, work: Callable[..., T], *args: object) -> T:
-        """What `work(*args)` answers. Raises Overloaded when too much waits already, else what `work` raises."""
+        """Return the result of `work(*args)`. Raises Overloaded if too many tasks wait, else the error of `work`."""
         if not self._free.acquire(blocking=False):
             raise Overloaded(retry_after=1)
         try:

@@ -1,1 +1,1 @@
-"""The process that receives mail for sources."""
+"""Process that receives mail for sources."""

@@ -1,4 +1,4 @@
-"""Who may connect, how often, and with how much in hand; and for whom relays of the operator say that they pass a message on."""
+"""Limits of connections and messages in memory, and relays that report the original sender."""
 
 import re
 from collections.abc import Sequence
@@ -9,22 +9,22 @@ from entrypoints.http.addresses import Network, address_of
 
 MIB = 1024 * 1024
 HELD = 192 * MIB
-"""Bytes of messages that are in hand at once, arriving ones included."""
+"""Maximum bytes of messages in memory, including arriving ones."""
 
 
 def plain_address(text: str) -> str:
-    """The IP address in one way of writing, one of IPv4 inside IPv6 as what it is; the text itself if it is none."""
-    found = address_of(text.partition("%")[0])
-    return text if found is None else str(getattr(found, "ipv4_mapped", None) or found)
+    """Return the canonical form of an IP address, with IPv4-mapped addresses as IPv4; other text unchanged."""
+    address_object = address_of(text.partition("%")[0])
+    return text if address_object is None else str(getattr(address_object, "ipv4_mapped", None) or address_object)
 
 
 class Peers:
-    """Connections by address, and what they hold.
+    """Limits of connections and message bytes, by IP address.
 
     Args:
-        most: The most connections at once.
-        most_each: The most of one address.
-        relays: The operator's own servers, which may open as many as there are.
+            most: Maximum number of connections.
+            most_each: Maximum number of connections per address.
+            relays: The operator's own servers, which are exempt from `most_each`.
 
     """
 
@@ -34,12 +34,12 @@ class Peers:
         self._most, self._relays = most, relays
 
     def is_relay(self, address: str) -> bool:
-        """Return whether the address is of one of the operator's own servers."""
-        found = address_of(address)
-        return found is not None and any(found in network for network in self._relays)
+        """Return whether the address belongs to one of the operator's own servers."""
+        address_object = address_of(address)
+        return address_object is not None and any(address_object in network for network in self._relays)
 
     def enter(self, address: str) -> str | None:
-        """Count a connection in; answer why not."""
+        """Count a connection; return a message if a limit is reached, else None."""
         if self.connections.in_hand >= self._most:
             return "too many connections; try again later"
         if self.connections.of(address) >= self.connections.each and not self.is_relay(address):
@@ -49,31 +49,31 @@ class Peers:
 
 
 _XTEXT = re.compile(r"\+([0-9A-F]{2})")
-_NOTHING = ("[UNAVAILABLE]", "[TEMPUNAVAIL]")
+_UNAVAILABLE = ("[UNAVAILABLE]", "[TEMPUNAVAIL]")
 KNOWN = ("NAME", "ADDR", "PORT", "PROTO", "HELO", "IDENT", "SOURCE")
 
 
 @dataclass(frozen=True, slots=True)
 class Forwarded:
-    """Who the message came from before the relay, as far as it says so."""
+    """The original sender as reported by a relay."""
 
     peer: str | None = None
     helo: str | None = None
 
 
 def forwarded(arg: str, before: Forwarded) -> Forwarded | None:
-    """What the command's attributes say, beside what was said before; None when they cannot be read."""
+    """Parse XFORWARD attributes on top of `before`; return None if they are invalid."""
     peer, helo = before.peer, before.helo
     for part in arg.split():
         name, equals, given = part.partition("=")
         if not equals or name.upper() not in KNOWN:
             return None
-        value = _XTEXT.sub(lambda found: chr(int(found[1], 16)), given)
+        value = _XTEXT.sub(lambda address_object: chr(int(address_object[1], 16)), given)
         if name.upper() == "HELO":
-            helo = None if value.upper() in _NOTHING else value
+            helo = None if value.upper() in _UNAVAILABLE else value
         elif name.upper() == "ADDR":
-            peer = None if value.upper() in _NOTHING else _address(value)
-            if peer is None and value.upper() not in _NOTHING:
+            peer = None if value.upper() in _UNAVAILABLE else _address(value)
+            if peer is None and value.upper() not in _UNAVAILABLE:
                 return None
     return Forwarded(peer, helo)
 

@@ -1,6 +1,6 @@
-"""What the mail listener does: receives messages for sources' addresses until it is told to stop.
+"""The mail listener: receives messages for sources' addresses until stopped.
 
-Its own adapters are wired here: no other process imports what checks senders and takes messages apart.
+Its adapters are created here, because no other process imports the verification of senders and the MIME parser.
 """
 
 import asyncio
@@ -32,19 +32,19 @@ from ports.unit_of_work import UnitOfWork
 
 LOG = logging.getLogger("joinery.mail")
 TAKING = 8
-"""Messages that are judged at a time; the others wait, read and held."""
+"""Messages processed at a time; others wait in memory."""
 TAKING_EACH = 2
-"""Messages of one organisation at a time: checks wait for the sender's name servers, which may not answer."""
+"""Messages of one organisation at a time, because checks wait for the sender's name servers, which may not respond."""
 THREADS = 4 * TAKING
-"""Threads of the process; each message being checked may block one that waits for a name server."""
+"""Threads of the process; each checked message may block one while waiting for a name server."""
 GRACE = 10.0
-"""Seconds that messages which have come whole get to be answered when the process is told to stop."""
+"""Seconds in which complete messages are processed after a stop signal."""
 _RENEW_EVERY = 60.0
 
 
 async def run_mail(dependencies: Dependencies, settings: Settings, mail: MailSettings) -> None:
     """Receive mail until SIGTERM or SIGINT. Raises SettingsError."""
-    logging.getLogger("mail.log").setLevel(logging.ERROR)  # the library's log has the addresses, which are secrets
+    logging.getLogger("mail.log").setLevel(logging.ERROR)  # the library logs addresses, which are secrets
     await asyncio.to_thread(dependencies[FileWorkspaces].sweep)
     asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(THREADS))
     # Checks of senders mostly wait for name servers, so they have slots of their own.
@@ -54,20 +54,20 @@ async def run_mail(dependencies: Dependencies, settings: Settings, mail: MailSet
     with stopping_on_signals() as stop:
         listener = Listener(desk)
         await listener.start(mail.host, mail.port)
-        renewing = asyncio.create_task(listener.renew_certificate(), name="renewing the certificate")
+        renewal = asyncio.create_task(listener.renew_certificate(), name="renewing the certificate")
         if settings.mail_domain is None:
             LOG.warning(
-                "JOINERY_MAIL_DOMAIN is not set: sources are given no addresses, and only those made before take mail"
+                "JOINERY_MAIL_DOMAIN is not set: new sources get no addresses; only existing addresses accept mail"
             )
-        LOG.info("mail for %s is taken on %s:%s", settings.mail_domain or "known addresses", mail.host, mail.port)
+        LOG.info("receiving mail for %s on %s:%s", settings.mail_domain or "known addresses", mail.host, mail.port)
         await stop.wait()
-        renewing.cancel()
+        renewal.cancel()
         await listener.stop()
     await verifiers.close()
 
 
 def desk_of(dependencies: Dependencies, mail: MailSettings, reader: MessageReader, checks: SenderChecks) -> Desk:
-    """What the listener's connections share. Raises SettingsError."""
+    """Create the shared state of connections. Raises SettingsError."""
     uow, addresses = dependencies[UnitOfWork], dependencies[InboundAddresses]
     intake = Intake(uow, addresses, reader, checks, dependencies[Staging])
     certificate = Certificate.load(mail.certificate, mail.key) if mail.certificate and mail.key else None
@@ -83,7 +83,7 @@ def desk_of(dependencies: Dependencies, mail: MailSettings, reader: MessageReade
 
 
 class Listener:
-    """Takes connections; each is a MailSession."""
+    """SMTP server; each connection is a MailSession."""
 
     def __init__(self, desk: Desk) -> None:
         self._desk = desk
@@ -91,43 +91,43 @@ class Listener:
         self._server: asyncio.Server | None = None
 
     async def start(self, host: str, port: int) -> int:
-        """Listen; answers the port. Raises SettingsError when that is not possible."""
+        """Start listening and return the port. Raises SettingsError if that fails."""
         loop = asyncio.get_running_loop()
         try:
-            self._server = await loop.create_server(self._session, host, port, backlog=256)
+            self._server = await loop.create_server(self._create_session, host, port, backlog=256)
         except OSError as error:
             raise SettingsError(
-                f"Mail cannot be taken on {host}:{port} (JOINERY_MAIL_HOST, JOINERY_MAIL_PORT): {error.strerror}."
+                f"Cannot listen for mail on {host}:{port} (JOINERY_MAIL_HOST, JOINERY_MAIL_PORT): {error.strerror}."
             ) from error
-        found: socket.socket = self._server.sockets[0]
-        return int(found.getsockname()[1])
+        server_socket: socket.socket = self._server.sockets[0]
+        return int(server_socket.getsockname()[1])
 
-    def _session(self) -> MailSession:
+    def _create_session(self) -> MailSession:
         self._sessions = {session for session in self._sessions if session.transport is not None}
         session = MailSession(self._desk)
         self._sessions.add(session)
         return session
 
     async def renew_certificate(self) -> None:
-        """Look every minute whether the certificate was renewed, until cancelled."""
+        """Check every minute whether the certificate was renewed, until cancelled."""
         certificate = self._desk.certificate
         while certificate is not None:
             await asyncio.sleep(_RENEW_EVERY)
             try:
                 if await asyncio.to_thread(certificate.renew):
-                    LOG.info("the certificate was renewed")
+                    LOG.info("certificate renewed")
             except (OSError, ssl.SSLError) as error:
-                LOG.warning("the certificate could not be renewed, the former one serves on: %s", error)
+                LOG.warning("certificate not renewed, the previous one stays in use: %s", error)
 
     async def stop(self) -> None:
-        """Take no more; answer the messages that have come whole, and hang up."""
+        """Stop accepting, complete the received messages, and close the connections."""
         if self._server is None:
             return
         self._server.close()
-        ends = [session.answered.wait() for session in self._sessions]
+        pending_replies = [session.answered.wait() for session in self._sessions]
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(GRACE):
-                await asyncio.gather(*ends)
+                await asyncio.gather(*pending_replies)
         for session in self._sessions:
             if session.transport is not None:
                 session.transport.close()

@@ -1,4 +1,4 @@
-"""One connection of a sending server, on aiosmtpd's dialogue: what is said of addresses, how a message is read, and when it is answered."""
+"""SMTP session of one sending server, based on aiosmtpd: addresses, message reception and replies."""
 
 import asyncio
 import logging
@@ -21,20 +21,20 @@ from entrypoints.mail.settings import Certificate
 from ports.limits import Budget, Limits
 
 LINE_SECONDS = 60.0
-"""For how long a sender may pause within a message."""
+"""Maximum seconds of a pause within a message."""
 _LINE_END = b"\r\n"
 _END = b"\r\n.\r\n"
 _DOTTED = b"\r\n."
 _BARE = re.compile(rb"(?<!\r)\n|\r[^\n]")
-_ALL = 16 * MIB
-"""More than a reader ever holds."""
+_MAX_READ = 16 * MIB
+"""More than the reader's buffer ever contains."""
 LONGEST_LINE = 64 * 1024
 HEAD = 64 * 1024
-"""Bytes of a refused message that are kept to tell from whom it was."""
+"""Bytes of a refused message that are kept to identify its sender."""
 
 
 class SmuggledEnd(Exception):
-    """A line does not end in CR LF: what this server takes for text, another may take for the end of the message."""
+    """A bare line end, which another server could take for the end of the message (SMTP smuggling)."""
 
     def __init__(self, head: bytes) -> None:
         super().__init__("A line of the message does not end in CR LF.")
@@ -43,7 +43,7 @@ class SmuggledEnd(Exception):
 
 @dataclass(slots=True)
 class Received:
-    """A message as it came, or its beginning: `too_large` for the limit, `no_room` for what is in hand."""
+    """A message or its beginning: `too_large` for the limit, `no_room` for the bytes in memory."""
 
     body: bytearray = field(default_factory=bytearray)
     too_large: bool = False
@@ -53,15 +53,15 @@ class Received:
 
     @property
     def whole(self) -> bool:
-        """Whether all of it is there."""
+        """Whether the message is complete."""
         return not (self.too_large or self.no_room or self.long_line)
 
 
 class Receiving:
-    """The text of one message; what it holds is given back by `release`.
+    """Reader of one message's text; `release` returns its reserved bytes.
 
-    It is read in pieces that begin with the line end before them and end at one, so that no end of a message, no bare line
-    end and no doubled dot falls between two.
+    The text is processed in pieces that begin with the preceding line end and end at one, so that no end of message, bare
+    line end or doubled dot is split.
     """
 
     def __init__(self, reader: asyncio.StreamReader, peers: Peers) -> None:
@@ -70,47 +70,47 @@ class Receiving:
         self._drained = 0
 
     async def run(self) -> Received:
-        """Read up to the line with a single dot. Raises SmuggledEnd, TimeoutError; ConnectionResetError for one without end."""
+        """Read up to the line with a single dot. Raises SmuggledEnd, TimeoutError, or ConnectionResetError if it never ends."""
         open_line = _LINE_END
         while True:
-            text = open_line + await self._more()
-            seen = max(0, len(open_line) - len(_END))  # a line that comes byte by byte is not searched anew for each
+            text = open_line + await self._read_available()
+            seen = max(0, len(open_line) - len(_END))  # avoids searching a line again for each byte
             end = text.find(_END, seen)
             if bare := _BARE.search(text, seen, end + len(_LINE_END) if end >= 0 else len(text)):
-                self._keep(text[: bare.start()])
+                self._append(text[: bare.start()])
                 raise SmuggledEnd(bytes(self.received.body[len(_LINE_END) : HEAD]))
             if end >= 0:
-                self._keep(text[: end + len(_LINE_END)])
+                self._append(text[: end + len(_LINE_END)])
                 if not self._reader.at_eof():
                     self._reader.feed_data(text[end + len(_END) :])
                 del self.received.body[: len(_LINE_END)]
                 return self.received
             cut = max(0, text.rfind(_LINE_END, seen))
-            self._keep(text[:cut])
-            open_line = self._bounded(text[cut:])
+            self._append(text[:cut])
+            open_line = self._limit_open_line(text[cut:])
 
     def release(self) -> None:
-        """The message is out of hand."""
+        """Return the reserved bytes."""
         self._peers.bytes.release("", self.received.held)
         self.received.held = 0
 
-    async def _more(self) -> bytes:
-        """All that has come: nothing is left with the reader, so that what follows the message can be given back to it."""
+    async def _read_available(self) -> bytes:
+        """Read everything that is buffered, so that what follows the message can be put back."""
         async with asyncio.timeout(LINE_SECONDS):
-            piece = await self._reader.read(_ALL)
+            piece = await self._reader.read(_MAX_READ)
         if not piece:
             raise ConnectionResetError
         return piece
 
-    def _bounded(self, open_line: bytes) -> bytes:
-        """The line that has not ended yet; of one that is too long only what its end can be told by."""
+    def _limit_open_line(self, open_line: bytes) -> bytes:
+        """Return the unfinished line; of one that is too long, only the part needed to find its end."""
         if len(open_line) <= LONGEST_LINE:
             return open_line
         self.received.long_line = True
         self._drain(len(open_line))
         return _LINE_END + b"x" + open_line[-len(_END) :]
 
-    def _keep(self, piece: bytes) -> None:
+    def _append(self, piece: bytes) -> None:
         received = self.received
         if _has_long_line(piece):
             received.long_line = True
@@ -120,14 +120,14 @@ class Receiving:
         plain = piece.replace(_DOTTED, _LINE_END)
         if len(received.body) + len(plain) > LARGEST + len(_LINE_END):
             received.too_large = True
-        elif not self._hold(len(received.body) + len(plain)):
+        elif not self._reserve(len(received.body) + len(plain)):
             received.no_room = True
         received.body += plain
         if not received.whole:
             del received.body[HEAD:]
 
-    def _hold(self, size: int) -> bool:
-        """Have so many bytes counted as in hand, by whole MiB."""
+    def _reserve(self, size: int) -> bool:
+        """Reserve `size` bytes in steps of 1 MiB; return False if the limit is reached."""
         while self.received.held < size:
             try:
                 self._peers.bytes.take("", MIB)
@@ -137,7 +137,7 @@ class Receiving:
         return True
 
     def _drain(self, bytes: int) -> None:
-        """What is not kept is read to its end so that the answer is heard, unless there is no end to it."""
+        """Discard data of a refused message up to a bound, so that the sender reads the reply."""
         self._drained += bytes
         if self._drained > 2 * LARGEST:
             raise ConnectionResetError("the message has no end")
@@ -157,16 +157,16 @@ UNKNOWN = "550 5.1.1 No such address here"
 ONE_AT_A_TIME = "452 4.5.3 One recipient at a time; send the message again for the others"
 TOO_OFTEN = "451 4.7.1 Too many messages for this address; try again later"
 UNAVAILABLE = "451 4.3.0 Temporarily unavailable; try again later"
-NO_ROOM = "452 4.3.1 Too much mail is in hand; try again later"
+NO_ROOM = "452 4.3.1 Too much mail at once; try again later"
 
-_REFUSED: Final[Mapping[MessageReason, str]] = {
+_REFUSED_CODES: Final[Mapping[MessageReason, str]] = {
     MessageReason.TOO_LARGE: "552 5.3.4",
     MessageReason.MALFORMED: "550 5.6.0",
     MessageReason.DMARC_REJECTED: "550 5.7.26",
     MessageReason.SOURCE_NOT_ACTIVE: "550 5.2.1",
     MessageReason.TOO_MANY_FILES: "550 5.3.4",
 }
-_LATER: Final[Mapping[MessageReason, str]] = {
+_LATER_CODES: Final[Mapping[MessageReason, str]] = {
     MessageReason.QUOTA_EXCEEDED: "452 4.2.2",
     MessageReason.SOURCE_NOT_ACTIVE: "450 4.2.1",
     MessageReason.NOT_CHECKED: "451 4.7.0",
@@ -176,34 +176,34 @@ _LONGEST = 400
 
 
 def reply_to(verdict: Verdict) -> str:
-    """The line that answers a message."""
+    """Return the SMTP reply to a message."""
     if verdict.answer == Answer.TAKEN:
         return f"250 2.0.0 {_line(verdict.text)}"
     if verdict.reason is None:
         return UNKNOWN
-    codes, other = (_LATER, "451 4.3.0") if verdict.answer == Answer.LATER else (_REFUSED, "550 5.7.1")
+    codes, other = (_LATER_CODES, "451 4.3.0") if verdict.answer == Answer.LATER else (_REFUSED_CODES, "550 5.7.1")
     return f"{codes.get(verdict.reason, other)} {_line(verdict.text)}"
 
 
 def _line(text: str) -> str:
-    """One line that every server can read, whatever a message had in it."""
+    """Return the text as one printable ASCII line."""
     return _UNPRINTABLE.sub("?", text)[:_LONGEST]
 
 
 LOG = logging.getLogger("joinery.mail")
 COMMAND_SECONDS = 120.0
 MESSAGE_SECONDS = 600.0
-"""For one message from its DATA to the answer."""
+"""Maximum seconds of a message from DATA to the reply."""
 _COMMANDS = {"*": 200, "RCPT": 400}
 _MOST_UNKNOWN = 5
-"""Addresses that nobody has, after which a connection ends."""
+"""Unknown recipients after which the connection is closed."""
 _COMMAND_BYTES = 512
 _NOT_OFFERED = ("AUTH", "HELP", "EXPN", "VRFY")
 
 
 @dataclass(frozen=True, slots=True)
 class Desk:
-    """What all connections share. `each_minute`: messages for one address; `taking` bounds how many are judged at once."""
+    """Shared state of all connections. `each_minute`: messages per address; `taking` limits concurrent processing."""
 
     intake: Intake
     limits: Limits
@@ -215,13 +215,13 @@ class Desk:
 
 
 def _storable(text: str) -> str:
-    """The text without bytes that were no UTF-8, and without what nobody can print."""
+    """Return the text with invalid UTF-8 and unprintable characters replaced."""
     whole = text.encode("utf-8", "replace").decode()
     return "".join(letter if letter.isprintable() else "?" for letter in whole)
 
 
 class MailSession(SMTP):
-    """One connection. Each message has one recipient: it is one source that takes or refuses it."""
+    """One connection. Each message has one recipient, because one source accepts or refuses it."""
 
     line_length_limit = LONGEST_LINE
 
@@ -246,11 +246,11 @@ class MailSession(SMTP):
         self._forwarded = Forwarded()
         self._unknown = 0
         self.answered = asyncio.Event()
-        """Whether no message has come whole that is not answered yet."""
+        """Set unless a complete message waits for its reply."""
         self.answered.set()
 
     def connection_made(self, transport: Any) -> None:
-        """A new connection, or its change to TLS."""
+        """Handle a new connection, or its upgrade to TLS."""
         peer = transport.get_extra_info("peername")
         address = plain_address(str(peer[0])) if peer else ""
         if self._entered is None:
@@ -263,7 +263,7 @@ class MailSession(SMTP):
         super().connection_made(transport)
 
     def connection_lost(self, error: Exception | None) -> None:
-        """The connection is gone."""
+        """Handle the end of the connection."""
         if self._entered is None:
             return
         if self.transport is not None:
@@ -271,12 +271,12 @@ class MailSession(SMTP):
             super().connection_lost(error)
 
     def data_received(self, data: bytes) -> None:
-        """Nothing is heard of a connection that was not let in."""
+        """Receive data; ignored for a rejected connection."""
         if self._entered is not None:
             super().data_received(data)
 
     def eof_received(self) -> bool | None:
-        """The other side says no more."""
+        """Handle the end of input."""
         return None if self._entered is None else super().eof_received()
 
     def _set_post_data_state(self) -> None:
@@ -286,7 +286,7 @@ class MailSession(SMTP):
     async def handle_EHLO(  # noqa: N802  the library's names for its hooks
         self, _server: Any, session: Any, _envelope: Any, hostname: str, responses: list[str]
     ) -> list[str]:
-        """What is offered: no signing in, and to relays of our own XFORWARD."""
+        """Return the offered extensions: no authentication, and XFORWARD for own relays."""
         session.host_name = hostname
         offered = [line for line in responses if not line[4:].startswith(_NOT_OFFERED)]
         offered += ["250-PIPELINING", "250-ENHANCEDSTATUSCODES"]
@@ -297,47 +297,47 @@ class MailSession(SMTP):
     async def handle_RCPT(  # noqa: N802  the same
         self, _server: Any, _session: Any, envelope: Any, address: str, options: list[str]
     ) -> str:
-        """Whether somebody takes mail there; what the address is for is not told."""
+        """Accept a recipient if a source has the address; the reply reveals nothing about the source."""
         if self._recipient is not None:
             return ONE_AT_A_TIME
         try:
-            found = await self._desk.intake.find(address.lower()) if address.isascii() else None
+            recipient = await self._desk.intake.find(address.lower()) if address.isascii() else None
         except Unavailable:
             return UNAVAILABLE
-        if found is None:
+        if recipient is None:
             self._unknown += 1
             if self._unknown >= _MOST_UNKNOWN and not self._is_relay():
                 self.loop.call_soon(self._hang_up)
             return UNKNOWN
         each = self._desk.each_minute
-        if not (await self._desk.limits.take(Budget(f"mail:{found.source}", each, each / 60))).allowed:
+        if not (await self._desk.limits.take(Budget(f"mail:{recipient.source}", each, each / 60))).allowed:
             return TOO_OFTEN
-        self._recipient = found
+        self._recipient = recipient
         envelope.rcpt_tos.append(address)
         envelope.rcpt_options.extend(options)
         return "250 2.1.5 OK"
 
     async def handle_exception(self, error: Exception) -> str:
-        """What went wrong is ours to know."""
+        """Log an unexpected error; the sender gets a temporary failure."""
         if not isinstance(error, DomainError):
-            LOG.error("in a dialogue", exc_info=error)
+            LOG.error("SMTP session failed", exc_info=error)
         return UNAVAILABLE
 
     @syntax("XFORWARD attribute=value…")
     async def smtp_XFORWARD(self, arg: str | None) -> None:  # noqa: N802  the library finds commands by this
-        """A relay of our own says for whom it passes mail on."""
+        """Set the original sender, as reported by an own relay."""
         if not self._is_relay():
-            await self.push("550 5.7.1 You may not say so")
+            await self.push("550 5.7.1 XFORWARD not permitted")
             return
-        found = forwarded(arg or "", self._forwarded)
-        if found is None:
+        recipient = forwarded(arg or "", self._forwarded)
+        if recipient is None:
             await self.push("501 5.5.4 Syntax: XFORWARD attribute=value…")
             return
-        self._forwarded = found
+        self._forwarded = recipient
         await self.push("250 2.0.0 OK")
 
     async def smtp_DATA(self, arg: str | None) -> None:  # noqa: N802  the same
-        """A message: read whole, judged, and answered once what came of it is committed."""
+        """Receive a message, process it, and reply once the result is committed."""
         assert self.envelope is not None
         assert self.session is not None
         recipient, sender = self._recipient, self.envelope.mail_from or ""
@@ -352,7 +352,7 @@ class MailSession(SMTP):
         envelope = self._envelope(sender)
         receiving = Receiving(self._reader, self._desk.peers)
         try:
-            reply = await self._answered(recipient, envelope, receiving)
+            reply = await self._receive(recipient, envelope, receiving)
         finally:
             receiving.release()
             self.answered.set()
@@ -361,31 +361,31 @@ class MailSession(SMTP):
         self._reset_timeout()
         await self.push(reply)
         if reply.startswith("521"):
-            raise asyncio.CancelledError  # ends the dialogue: what has come already is never heard as commands
+            raise asyncio.CancelledError  # ends the session, so that buffered data is never read as commands
 
-    async def _answered(self, recipient: Recipient, envelope: Envelope, receiving: Receiving) -> str:
+    async def _receive(self, recipient: Recipient, envelope: Envelope, receiving: Receiving) -> str:
         intake = self._desk.intake
         try:
             received = await receiving.run()
         except SmuggledEnd as smuggled:
             try:
                 await intake.refuse(recipient, envelope, smuggled.head, not_clean(str(smuggled)))
-            except Exception:  # whatever becomes of the note, nothing more is heard of this sender
-                LOG.exception("a refusal could not be noted")
+            except Exception:  # the connection is closed even if the refusal is not recorded
+                LOG.exception("refusal not recorded")
             return f"521 5.5.2 {smuggled} Goodbye"
         except ConnectionResetError:
             raise asyncio.CancelledError from None
         except TimeoutError:
-            return "521 4.4.2 You pause for too long. Goodbye"
+            return "521 4.4.2 Timeout while reading the message. Goodbye"
         self.answered.clear()
         if not received.whole:
-            return await self._incomplete(recipient, envelope, received)
+            return await self._refuse_incomplete(recipient, envelope, received)
         async with self._desk.taking.slot(recipient.tenant.org):
             raw = bytes(received.body)
             received.body.clear()
             return reply_to(await intake.take(recipient, envelope, raw))
 
-    async def _incomplete(self, recipient: Recipient, envelope: Envelope, received: Received) -> str:
+    async def _refuse_incomplete(self, recipient: Recipient, envelope: Envelope, received: Received) -> str:
         if received.no_room:
             return NO_ROOM
         refused = too_large() if received.too_large else not_clean(f"A line has more than {LONGEST_LINE} bytes.")

@@ -1,4 +1,4 @@
-"""What the mail listener is given from outside: variables `JOINERY_MAIL_…`, and the certificate for STARTTLS."""
+"""Settings of the mail listener: variables `JOINERY_MAIL_…`, and the certificate for STARTTLS."""
 
 import ipaddress
 import os
@@ -14,7 +14,7 @@ from entrypoints.settings import integer, read_file_settings
 
 @dataclass(frozen=True, slots=True)
 class MailSettings:
-    """`relays` are the operator's own mail servers; `resolver` a name server instead of this machine's."""
+    """Settings of the mail listener. `relays` are the operator's mail servers; `resolver` replaces the system's name server."""
 
     host: str = "127.0.0.1"
     port: int = 2525
@@ -29,28 +29,26 @@ class MailSettings:
 
 
 def mail_settings(env: Mapping[str, str] | None = None) -> MailSettings:
-    """Read them. Raises SettingsError."""
+    """Read the settings. Raises SettingsError."""
     env = read_file_settings(os.environ if env is None else env)
     certificate, key = env.get("JOINERY_MAIL_TLS_CERTIFICATE"), env.get("JOINERY_MAIL_TLS_KEY")
     if bool(certificate) != bool(key):
-        raise SettingsError(
-            "JOINERY_MAIL_TLS_CERTIFICATE and JOINERY_MAIL_TLS_KEY go together; one of them is missing."
-        )
+        raise SettingsError("JOINERY_MAIL_TLS_CERTIFICATE and JOINERY_MAIL_TLS_KEY must both be set; one is missing.")
     return MailSettings(
         host=env.get("JOINERY_MAIL_HOST") or "127.0.0.1",
         port=integer(env, "JOINERY_MAIL_PORT", 2525),
         hostname=env.get("JOINERY_MAIL_HOSTNAME") or None,
         certificate=Path(certificate) if certificate else None,
         key=Path(key) if key else None,
-        connections=_most(env, "JOINERY_MAIL_CONNECTIONS", 100),
-        connections_each=_most(env, "JOINERY_MAIL_CONNECTIONS_EACH", 20),
-        each_minute=_most(env, "JOINERY_MAIL_EACH_MINUTE", 600),
+        connections=_positive_integer(env, "JOINERY_MAIL_CONNECTIONS", 100),
+        connections_each=_positive_integer(env, "JOINERY_MAIL_CONNECTIONS_EACH", 20),
+        each_minute=_positive_integer(env, "JOINERY_MAIL_EACH_MINUTE", 600),
         relays=_networks(env, "JOINERY_MAIL_RELAYS"),
         resolver=_resolver(env, "JOINERY_MAIL_RESOLVER"),
     )
 
 
-def _most(env: Mapping[str, str], name: str, default: int) -> int:
+def _positive_integer(env: Mapping[str, str], name: str, default: int) -> int:
     number = integer(env, name, default)
     if number < 1:
         raise SettingsError(f"{name} must be at least 1.")
@@ -62,11 +60,11 @@ def _networks(env: Mapping[str, str], name: str) -> tuple[Network, ...]:
     try:
         return tuple(ipaddress.ip_network(part) for part in parts)
     except ValueError as error:
-        raise SettingsError(f"{name} must name addresses or networks, with commas between: {error}.") from error
+        raise SettingsError(f"{name} must be a comma-separated list of addresses or networks: {error}.") from error
 
 
 def _resolver(env: Mapping[str, str], name: str) -> str | None:
-    """`address`, `address:port` or `[address]:port`."""
+    """Validate `address`, `address:port` or `[address]:port`; return None if unset."""
     text = env.get(name, "").strip()
     if not text:
         return None
@@ -75,44 +73,44 @@ def _resolver(env: Mapping[str, str], name: str) -> str | None:
         ipaddress.ip_address(host)
         number = int(port.removeprefix(":") or 53)
     except ValueError:
-        raise SettingsError(f"{name} must be an IP address, with `:port` if it is not 53; not {text!r}.") from None
+        raise SettingsError(f"{name} must be an IP address, optionally with a port: {text!r} is not.") from None
     if not 0 < number < 65536:
-        raise SettingsError(f"{name} has no such port: {number}.")
+        raise SettingsError(f"{name} has an invalid port: {number}.")
     return text
 
 
 @dataclass(slots=True)
 class Certificate:
-    """Files of a certificate chain and its key, and the context that connections use."""
+    """Certificate chain and key files, and the TLS context of connections."""
 
     chain: Path
     key: Path
     context: ssl.SSLContext
-    _seen: tuple[int, int]
+    _modified_at: tuple[int, int]
 
     @classmethod
     def load(cls, chain: Path, key: Path) -> "Certificate":
-        """Raises SettingsError for files that are no pair."""
+        """Load a certificate. Raises SettingsError if the files do not match."""
         context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
         context.minimum_version = ssl.TLSVersion.TLSv1_2
         try:
-            seen = _stamps(chain, key)
+            modified_at = _modification_times(chain, key)
             context.load_cert_chain(chain, key)
         except (OSError, ssl.SSLError) as error:
             raise SettingsError(
                 f"JOINERY_MAIL_TLS_CERTIFICATE and JOINERY_MAIL_TLS_KEY cannot be used: {error}."
             ) from error
-        return cls(chain, key, context, seen)
+        return cls(chain, key, context, modified_at)
 
     def renew(self) -> bool:
-        """Whether other files lie there by now; they serve from the next connection on. Raises OSError, SSLError."""
-        seen = _stamps(self.chain, self.key)
-        if seen == self._seen:
+        """Reload the files if they have changed, and return whether they have. Raises OSError or SSLError."""
+        modified_at = _modification_times(self.chain, self.key)
+        if modified_at == self._modified_at:
             return False
         self.context.load_cert_chain(self.chain, self.key)
-        self._seen = seen
+        self._modified_at = modified_at
         return True
 
 
-def _stamps(chain: Path, key: Path) -> tuple[int, int]:
+def _modification_times(chain: Path, key: Path) -> tuple[int, int]:
     return chain.stat().st_mtime_ns, key.stat().st_mtime_ns

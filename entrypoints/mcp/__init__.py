@@ -1,1 +1,1 @@
-"""MCP, the Model Context Protocol: the operations that agents may call, as tools at /mcp."""
+"""Model Context Protocol: operations as tools for agents at /mcp."""

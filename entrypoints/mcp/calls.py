@@ -1,4 +1,4 @@
-"""Calls of tools and reads of resources: each is a request, made of the tool's arguments, that the API's own pipeline answers, in this process."""
+"""Tool calls and resource reads, executed as API requests on the pipeline in this process."""
 
 import hashlib
 from collections.abc import Mapping
@@ -28,16 +28,16 @@ PASSED_ON = (
     "forwarded",
     "traceparent",
 )
-"""Headers of the message that count for the operation, too."""
+"""Headers of the message that are passed on to the operation."""
 _SEPARATE = frozenset({BODY, DRY_RUN, IF_MATCH, KEY})
-_WINDOW = 60
-"""Seconds within which the very same message is taken for a repetition."""
+_REPETITION_SECONDS = 60
+"""Seconds within which an identical message counts as a repetition."""
 encode = msgspec.json.Encoder(decimal_format="number").encode
 _encode_sorted = msgspec.json.Encoder(decimal_format="number", order="sorted").encode
 
 
 def request_of(tool: AgentTool, arguments: Mapping[str, Any], state: RequestState, key: str | None) -> Request:
-    """The request of valid arguments; `state` is of the message that brought them, `key` the Idempotency-Key, if it takes one."""
+    """Build the API request of validated arguments; `state` is the message's, `key` the Idempotency-Key, if required."""
     body = encode(arguments[BODY]) if BODY in arguments else b""
     headers = headers_of(state)
     if body:
@@ -47,31 +47,34 @@ def request_of(tool: AgentTool, arguments: Mapping[str, Any], state: RequestStat
     if DRY_RUN in arguments:
         headers["service-dry-run"] = arguments[DRY_RUN]
     if IF_MATCH in arguments:
-        headers["if-match"] = _tag(arguments[IF_MATCH])
+        headers["if-match"] = _entity_tag(arguments[IF_MATCH])
     path, used = _path(tool.path, arguments)
     rest = {name: value for name, value in arguments.items() if name not in used | _SEPARATE}
-    return Request(tool.method, path, _query(rest), headers, state.request.client, _reader(body))
+    return Request(tool.method, path, _query(rest), headers, state.request.client, _body_reader(body))
 
 
 def headers_of(state: RequestState) -> dict[str, str]:
-    """What every request made for a message carries: its credential and id, and the version that schemas describe."""
-    given = state.request.headers
-    passed = {name: given[name] for name in PASSED_ON if name in given}
-    return passed | {"request-id": state.request_id, "service-version": SUPPORTED.latest}
+    """Return the headers of every request made for a message: credential, request ID, and the schemas' API version."""
+    raw_arguments = state.request.headers
+    forwarded = {name: raw_arguments[name] for name in PASSED_ON if name in raw_arguments}
+    return forwarded | {"request-id": state.request_id, "service-version": SUPPORTED.latest}
 
 
 def key_of(tool: AgentTool, arguments: Mapping[str, Any], state: RequestState, message: object) -> str | None:
-    """The Idempotency-Key: the caller's own, else one that the same message has for a minute. None where none is taken.
+    """Return the Idempotency-Key: the caller's own, else one derived from the message; None if the tool takes none.
 
-    `message` is the id of the JSON-RPC request: a program that asks twice on purpose gives two.
+    The derived key is the same for identical messages within a minute. `message` is the ID of the JSON-RPC request, by
+    which intentional repetitions differ.
     """
     if KEY not in tool.input_schema["properties"]:
         return None
     if KEY in arguments:
         return str(arguments[KEY])
-    window = int(state.now.timestamp()) // _WINDOW
-    said = _encode_sorted([tool.name, dict(arguments), message if isinstance(message, int | str) else None, window])
-    return "mcp-" + hashlib.sha256(state.credential + said).hexdigest()[:40]
+    window = int(state.now.timestamp()) // _REPETITION_SECONDS
+    message_identity = _encode_sorted(
+        [tool.name, dict(arguments), message if isinstance(message, int | str) else None, window]
+    )
+    return "mcp-" + hashlib.sha256(state.credential + message_identity).hexdigest()[:40]
 
 
 def _path(path: str, arguments: Mapping[str, Any]) -> tuple[str, set[str]]:
@@ -82,24 +85,26 @@ def _path(path: str, arguments: Mapping[str, Any]) -> tuple[str, set[str]]:
 
 
 def _query(values: Mapping[str, Any]) -> str:
-    return "&".join(f"{quote(name, safe='')}={quote(_text(value), safe='')}" for name, value in values.items())
+    return "&".join(
+        f"{quote(name, safe='')}={quote(_parameter_text(value), safe='')}" for name, value in values.items()
+    )
 
 
-def _text(value: Any) -> str:
-    """A parameter's text: of lists the values between commas, those inside a value escaped."""
+def _parameter_text(value: Any) -> str:
+    """Return a parameter as text: lists are comma-separated, with commas inside values escaped."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, list):
-        return ",".join(_text(item).replace("\\", "\\\\").replace(",", "\\,") for item in value)
+        return ",".join(_parameter_text(item).replace("\\", "\\\\").replace(",", "\\,") for item in value)
     return str(value)
 
 
-def _tag(version: str) -> str:
-    """An entity tag of a bare version; `*` and whole tags stay."""
+def _entity_tag(version: str) -> str:
+    """Return an entity tag for a bare version; `*` and complete tags stay unchanged."""
     return f'"{version}"' if version.isascii() and version.isdigit() else version
 
 
-def _reader(body: bytes) -> Any:
+def _body_reader(body: bytes) -> Any:
     async def read(limit: int) -> bytes:
         if len(body) > limit:
             raise PayloadTooLarge(too_large(limit))
@@ -110,14 +115,14 @@ def _reader(body: bytes) -> Any:
 
 VIA = "mcp"
 LARGEST = 1 << 19
-"""Bytes of an answer that is passed on: it is written twice, as text and as values, in some 25 ms; what models read is far less."""
-_NO_OBJECT = "Must be an object of the tool's arguments."
-_KEPT = ("etag", "location", "retry-after", "idempotent-replayed", "service-dry-run", "content-type")
+"""Maximum bytes of a response passed on; encoding it as text and as values takes about 25 ms."""
+_NOT_AN_OBJECT = "Must be an object of the tool's arguments."
+_HEADERS = ("etag", "location", "retry-after", "idempotent-replayed", "service-dry-run", "content-type")
 
 
 @dataclass(slots=True)
 class Message:
-    """One JSON-RPC message: its bytes, its value with exact numbers, and the HTTP request that brought it, whose caller is known."""
+    """One JSON-RPC message: its bytes, its value with exact numbers, and the state of its authenticated request."""
 
     state: RequestState
     raw: bytes
@@ -125,12 +130,12 @@ class Message:
 
     @property
     def params(self) -> Mapping[str, Any]:
-        """Its parameters; none when they are no object."""
-        given = self.value.get("params")
-        return given if isinstance(given, dict) else {}
+        """Parameters; empty if they are not an object."""
+        raw_arguments = self.value.get("params")
+        return raw_arguments if isinstance(raw_arguments, dict) else {}
 
     def bare(self) -> bytes:
-        """What the protocol has to read of it: of a long one, arguments are left out, which only the API reads."""
+        """Return the bytes for the protocol library; the arguments of a long message, which only the API needs, are omitted."""
         if len(self.raw) <= SMALL:
             return self.raw
         params = self.params
@@ -141,7 +146,7 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What the API answered: an object of JSON or a problem, and the headers that say more; `key` is the Idempotency-Key used."""
+    """Response of the API: a JSON object or a problem, with selected headers; `key` is the Idempotency-Key used."""
 
     status: int
     body: bytes
@@ -150,71 +155,71 @@ class Outcome:
 
     @property
     def refused(self) -> bool:
-        """Whether it is a problem."""
+        """Whether the response is a problem."""
         return self.status >= 400
 
 
 class Calls:
-    """Carries out messages' calls on the pipeline."""
+    """Executor of tool calls on the pipeline."""
 
     def __init__(self, pipeline: Pipeline, manifest: ToolManifest) -> None:
         self._pipeline, self.manifest = pipeline, manifest
-        self._validator = lru_cache(maxsize=None)(self._compiled)
+        self._validator = lru_cache(maxsize=None)(self._compile_validator)
 
     async def call(self, message: Message, tool: AgentTool) -> Outcome:
-        """Call a tool with the arguments of the message. What is wrong with them is told like everything the API refuses."""
-        given = message.params.get("arguments")
-        arguments = {} if given is None else given
+        """Call a tool with the message's arguments; invalid arguments become a problem, as in the API."""
+        raw_arguments = message.params.get("arguments")
+        arguments = {} if raw_arguments is None else raw_arguments
         faults = await self._pipeline.parameters.read(message.state, message.raw, lambda: self.faults(tool, arguments))
         if faults:
             await self._pipeline.charge(message.state)
-            return self._refusal(message.state, InvalidRequest(summary_of(faults), fields=faults))
+            return self._refused_outcome(message.state, InvalidRequest(summary_of(faults), fields=faults))
         key = key_of(tool, arguments, message.state, message.value.get("id"))
-        return await self._ask(message, request_of(tool, arguments, message.state, key), key)
+        return await self._send(message, request_of(tool, arguments, message.state, key), key)
 
     async def refuse(self, message: Message, tool: AgentTool) -> Outcome:
-        """What the API says to a caller without the tool's scope, before it looks at any argument."""
+        """Return the API's error for a caller without the tool's scope, before any argument is validated."""
         state = message.state
         path = "/".join("-" if part.startswith("{") else part for part in tool.path.split("/"))
-        return await self._ask(
+        return await self._send(
             message, Request(tool.method, path, "", headers_of(state), state.request.client, no_body)
         )
 
     async def read(self, message: Message, path: str) -> Outcome:
-        """Read what stands at a path of the API."""
+        """Send GET to a path of the API."""
         state = message.state
-        return await self._ask(message, Request("GET", path, "", headers_of(state), state.request.client, no_body))
+        return await self._send(message, Request("GET", path, "", headers_of(state), state.request.client, no_body))
 
     def faults(self, tool: AgentTool, arguments: Any) -> tuple[FieldError, ...]:
-        """What is wrong with a tool's arguments, by their dotted paths."""
+        """Return the faults of a tool's arguments by dotted path."""
         if not isinstance(arguments, dict):
-            return (FieldError("arguments", "invalid_type", _NO_OBJECT),)
+            return (FieldError("arguments", "invalid_type", _NOT_AN_OBJECT),)
         return self._validator(tool.name).faults(arguments)
 
-    def _compiled(self, name: str) -> Validator:
+    def _compile_validator(self, name: str) -> Validator:
         tool = self.manifest.find(name)
         return Validator(tool.input_schema if tool is not None else {})
 
-    async def _ask(self, message: Message, request: Request, key: str | None = None) -> Outcome:
-        """The pipeline's answer. The message itself is one request in flight already."""
+    async def _send(self, message: Message, request: Request, key: str | None = None) -> Outcome:
+        """Return the pipeline's response. The message itself already counts as a request in flight."""
         state = message.state
         with self._pipeline.pressure.idle():
             answer = await self._pipeline.answer(request, via=VIA)
         state.relayed = True
         state.budget = [header for header in answer.headers if header[0].startswith(b"ratelimit")]
         if len(answer.body) > LARGEST:
-            return self._refusal(state, InvalidRequest(_too_large(len(answer.body))))
+            return self._refused_outcome(state, InvalidRequest(_too_large(len(answer.body))))
         return _outcome(answer, key)
 
-    def _refusal(self, state: RequestState, error: DomainError) -> Outcome:
+    def _refused_outcome(self, state: RequestState, error: DomainError) -> Outcome:
         state.error_code = error.code
         return _outcome(self._pipeline.problems.answer(error, state.request_id), None)
 
 
 def _too_large(size: int) -> str:
-    return f"The answer has {size} bytes; over MCP at most {LARGEST} are passed on. Ask for less: a smaller limit, more filters."
+    return f"The response has {size} bytes, more than the maximum of {LARGEST} over MCP. Use a smaller limit or more filters."
 
 
 def _outcome(answer: Response, key: str | None) -> Outcome:
-    headers = {name: value for name in _KEPT if (value := answer.header(name)) is not None}
+    headers = {name: value for name in _HEADERS if (value := answer.header(name)) is not None}
     return Outcome(answer.status, answer.body, headers, key)

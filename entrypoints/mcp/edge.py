@@ -1,4 +1,4 @@
-"""/mcp on ASGI: who calls, from where and how much may come is judged as for any request of the API, before the protocol sees anything."""
+"""ASGI application at /mcp; requests are authenticated and limited like API requests before the protocol library reads them."""
 
 import asyncio
 import gc
@@ -39,32 +39,32 @@ _PORTS = {"http": 80, "https": 443}
 
 
 class OwnOrigin:
-    """The service's own origin. One that runs on this machine alone goes by all names of this machine."""
+    """The service's own origin. A service on a loopback address accepts all names of this machine."""
 
     def __init__(self, base_url: str) -> None:
         self._own = urlsplit(base_url)
         self._local = _is_loopback(self._own.hostname)
 
     def check(self, headers: Iterable[tuple[bytes, bytes]]) -> None:
-        """Raises PermissionDenied for a page of another origin, and for a foreign name of a service on this machine alone."""
+        """Check Origin and Host. Raises PermissionDenied for another origin, or a foreign host name of a local service."""
         for name, value in headers:
             text = value.decode("latin-1")
             if name == b"origin" and not self._is_own(_split(text)):
-                raise PermissionDenied("Pages of other sites may not call this address; call it from a program.")
+                raise PermissionDenied("Pages of other origins must not call this endpoint. Call it from a program.")
             if name == b"host" and self._local and not _is_loopback(_split(f"//{text}").hostname):
                 raise PermissionDenied(
-                    "This service is meant for this machine alone; call it as 127.0.0.1 or localhost. An operator who serves others "
-                    "names its address in JOINERY_BASE_URL."
+                    "This service accepts local requests only. Call it as 127.0.0.1 or localhost. To serve other machines, the operator sets "
+                    "JOINERY_BASE_URL."
                 )
 
-    def _is_own(self, given: SplitResult) -> bool:
-        if given.scheme != self._own.scheme or _port(given) != _port(self._own):
+    def _is_own(self, value: SplitResult) -> bool:
+        if value.scheme != self._own.scheme or _port(value) != _port(self._own):
             return False
-        return given.hostname == self._own.hostname or (self._local and _is_loopback(given.hostname))
+        return value.hostname == self._own.hostname or (self._local and _is_loopback(value.hostname))
 
 
 def _split(text: str) -> SplitResult:
-    """The parts of an origin; of what is none, nothing."""
+    """Parse an origin; return an empty result for a malformed one."""
     try:
         parts = urlsplit(text.strip())
         _ = parts.port, parts.hostname
@@ -87,16 +87,16 @@ if TYPE_CHECKING:
 
 PATH = "/mcp"
 LIMIT = Body.LIMIT
-"""Bytes of a message."""
+"""Maximum bytes of a message."""
 SECONDS = 90.0
-"""How long a message may take: longer than any operation that waits."""
+"""Maximum seconds of a message: longer than any operation that waits."""
 LONGEST_ID = 256
 PARSE_ERROR, INVALID_REQUEST = -32700, -32600
-_ANY = Validator({})
+_ANY_JSON = Validator({})
 
 
 class McpEdge:
-    """The ASGI application of /mcp."""
+    """ASGI application that serves /mcp."""
 
     def __init__(self, pipeline: Pipeline, base_url: str, docs_url: str) -> None:
         self._pipeline, self._base_url = pipeline, base_url.rstrip("/")
@@ -112,14 +112,14 @@ class McpEdge:
         self._protocol: asyncio.Task[Protocol] | None = None
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        """Answer one request."""
+        """Respond to one request."""
         body = IncomingBody(receive)
         request = from_scope(scope, body.read)
         response = await self._pipeline.attend(request, lambda state: self._answer(state, scope), place=PATH, via=VIA)
         await send_response(response, body.receive, body.answering(send))
 
     async def stop(self) -> None:
-        """End with the process."""
+        """Stop the protocol library, at the end of the process."""
         if self._protocol is not None:
             await (await self._protocol).stop()
 
@@ -128,13 +128,13 @@ class McpEdge:
         if state.request.method == "OPTIONS":
             return Response(204, [*COMMON, (b"allow", b"POST, OPTIONS")])
         try:
-            await self._known(state)
+            await self._authenticate(state)
         except AuthenticationRequired as error:
             state.error_code = error.code
             return self._problems.answer(error, state.request_id)
         if state.request.method != "POST":
             raise MethodNotAllowed(
-                "MCP comes by POST here: there are no sessions, and no streams of their own.",
+                "This MCP server supports POST only, without sessions and separate streams.",
                 extra={"allow": "POST, OPTIONS"},
             )
         if not is_json(state.request.headers.get("content-type", "")):
@@ -143,45 +143,45 @@ class McpEdge:
             raw = await self._pipeline.parameters.received(state, LIMIT)
             try:
                 async with asyncio.timeout(SECONDS):
-                    return await self._take(state, scope, raw)
+                    return await self._process(state, scope, raw)
             except TimeoutError:
                 raise Unavailable(
-                    f"The call took more than {SECONDS:g} s and was given up; it may have been done."
+                    f"The call took more than {SECONDS:g} s and was cancelled. It may have been executed."
                 ) from None
 
-    async def _known(self, state: RequestState) -> None:
-        """Who calls, and in which mode. Raises AuthenticationRequired."""
+    async def _authenticate(self, state: RequestState) -> None:
+        """Set the caller and the mode. Raises AuthenticationRequired."""
         pending = self._pipeline.authenticate(state)
         if pending is not None:
             await pending
         choose_mode(state)
 
-    async def _take(self, state: RequestState, scope: Mapping[str, Any], raw: bytes) -> Response:
-        """Read the message and have it answered; whatever does not end as a request of the API is charged as a read."""
+    async def _process(self, state: RequestState, scope: Mapping[str, Any], raw: bytes) -> Response:
+        """Parse and execute the message; one that does not become an API request is charged as a read."""
         try:
-            value, _ = await self._pipeline.parameters.parsed(state, raw, Body.VALUES, _ANY)
+            value, _ = await self._pipeline.parameters.parsed(state, raw, Body.VALUES, _ANY_JSON)
         except InvalidRequest as error:
             await self._charge(state)
-            return _failed(PARSE_ERROR, error.detail)
+            return _json_rpc_error(PARSE_ERROR, error.detail)
         if not isinstance(value, dict) or not _is_id(value.get("id", 0)):
             await self._charge(state)
-            return _failed(
-                INVALID_REQUEST, "Send one JSON-RPC message at a time, with an id of at most 256 characters."
+            return _json_rpc_error(
+                INVALID_REQUEST, "Send a single JSON-RPC message with an ID of at most 256 characters."
             )
         message = Message(state, raw, value)
         if len(message.bare()) > SMALL:
             await self._charge(state)
-            return _failed(
-                INVALID_REQUEST, f"Only the arguments of a call may be long; the rest has {SMALL} bytes at most."
+            return _json_rpc_error(
+                INVALID_REQUEST, f"Only the arguments of a call can be long. The rest has at most {SMALL} bytes."
             )
-        tool = self._calls.manifest.find(str(message.params.get("name"))) if _is(value, "tools/call") else None
+        tool = self._calls.manifest.find(str(message.params.get("name"))) if _has_method(value, "tools/call") else None
         if tool is not None and not self._calls.manifest.permits(state.caller.scopes, tool):
             return await self._insufficient(message, tool.name)
         if tool is None and not (
-            _is(value, "resources/read") and self._resources.asks_the_api(str(message.params.get("uri")))
+            _has_method(value, "resources/read") and self._resources.asks_the_api(str(message.params.get("uri")))
         ):
             await self._charge(state)
-        response = await (await self._loaded()).answer(scope, message)
+        response = await (await self._get_protocol()).answer(scope, message)
         response.headers += [NO_STORE, *COMMON]
         return response
 
@@ -190,7 +190,7 @@ class McpEdge:
         self._pipeline.shed(state)
 
     async def _insufficient(self, message: Message, name: str) -> Response:
-        """A tool beyond the credential's scopes: what an app has to ask its person for (RFC 6750 §3.1)."""
+        """Return the response for a tool beyond the credential's scopes, with the required scopes (RFC 6750 §3.1)."""
         tool = self._calls.manifest.find(name)
         assert tool is not None
         outcome = await self._calls.refuse(message, tool)
@@ -198,51 +198,51 @@ class McpEdge:
         if "retry-after" in outcome.headers:
             headers.append((b"retry-after", outcome.headers["retry-after"].encode()))
         if outcome.status == 403:
-            wanted = _wanted(message.state.caller, tool.scope)
-            headers.append((b"www-authenticate", _challenge(self._metadata, wanted, "insufficient_scope").encode()))
+            scopes = _required_scopes(message.state.caller, tool.scope)
+            headers.append((b"www-authenticate", _challenge(self._metadata, scopes, "insufficient_scope").encode()))
         return Response(outcome.status, headers, outcome.body)
 
-    async def _loaded(self) -> "Protocol":
-        """The protocol's part, imported beside the event loop by whoever comes first."""
+    async def _get_protocol(self) -> "Protocol":
+        """Return the protocol library's part, imported in a thread at its first use."""
         if self._protocol is None:
-            self._protocol = asyncio.create_task(self._load(), name="mcp import")
+            self._protocol = asyncio.create_task(self._create_protocol(), name="mcp import")
         try:
             return await asyncio.shield(self._protocol)
         except ImportError:
             self._protocol = None
             raise
 
-    async def _load(self) -> "Protocol":
+    async def _create_protocol(self) -> "Protocol":
         module = await asyncio.to_thread(import_module, "entrypoints.mcp.protocol")
-        gc.freeze()  # what was imported stays, and need not be looked at again and again
-        made: Protocol = module.Protocol(self._calls, self._resources, self._base_url)
-        return made
+        gc.freeze()  # imported objects are permanent, so the collector can skip them
+        protocol: Protocol = module.Protocol(self._calls, self._resources, self._base_url)
+        return protocol
 
 
 def scopes_needed(manifest: ToolManifest) -> tuple[str, ...]:
-    """What signing in asks for at first: the scopes of all tools that only read."""
+    """Return the scopes requested at first sign-in: those of all read-only tools."""
     return tuple(sorted({tool.scope for tool in manifest if tool.read_only and tool.scope}))
 
 
-def _wanted(caller: Principal, missing: str | None) -> tuple[str, ...]:
-    """All scopes that a new token needs, once: those it had, and the one it lacked."""
+def _required_scopes(caller: Principal, missing: str | None) -> tuple[str, ...]:
+    """Return all scopes that a new token needs: the present ones and the missing one."""
     return tuple(sorted(caller.scopes | ({missing} if missing else set())))
 
 
 def _challenge(metadata: str, scopes: tuple[str, ...], error: str = "") -> str:
-    said = f'error="{error}", ' if error else ""
-    return f'Bearer {said}resource_metadata="{metadata}", scope="{" ".join(scopes)}"'
+    error_part = f'error="{error}", ' if error else ""
+    return f'Bearer {error_part}resource_metadata="{metadata}", scope="{" ".join(scopes)}"'
 
 
-def _is_id(given: object) -> bool:
-    return isinstance(given, str | int) and not isinstance(given, bool) and len(str(given)) <= LONGEST_ID
+def _is_id(value: object) -> bool:
+    return isinstance(value, str | int) and not isinstance(value, bool) and len(str(value)) <= LONGEST_ID
 
 
-def _is(value: Mapping[str, Any], method: str) -> bool:
+def _has_method(value: Mapping[str, Any], method: str) -> bool:
     return value.get("method") == method
 
 
-def _failed(code: int, detail: str) -> Response:
-    """What JSON-RPC answers to what is no message of its own."""
+def _json_rpc_error(code: int, detail: str) -> Response:
+    """Return a JSON-RPC error for a message without a usable ID."""
     error = {"jsonrpc": "2.0", "id": None, "error": {"code": code, "message": detail}}
     return Response(400, [JSON, NO_STORE, *COMMON], msgspec.json.encode(error))

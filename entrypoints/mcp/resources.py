@@ -1,4 +1,4 @@
-"""What agents may read without calling anything: the categories, the health of a source, what an error code means."""
+"""MCP resources: categories, health of a source, and meanings of error codes."""
 
 import re
 from collections.abc import Mapping
@@ -23,37 +23,37 @@ _HEALTH = ("id", "name", "kind", "status", "status_reason", "freshness", "schedu
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """A resource as it is read."""
+    """Content of a resource."""
 
     kind: str
     text: str
 
 
 class Resources:
-    """Reads resources: what belongs to the caller through the API, the codes out of its own catalogue."""
+    """Reader of resources: the caller's data through the API, error codes from their catalogue."""
 
     def __init__(self, calls: Calls, codes: Mapping[str, Code], docs_url: str) -> None:
         self._calls, self._codes, self._docs_url = calls, codes, docs_url
 
     @staticmethod
     def asks_the_api(uri: str) -> bool:
-        """Whether an operation of the API answers it."""
+        """Return whether the URI is read through the API."""
         return uri == CATEGORIES or _SOURCE.fullmatch(uri) is not None
 
     async def read(self, message: Message, uri: str) -> Text | Outcome | None:
-        """The resource, the API's refusal, or None when there is no such resource."""
+        """Return the resource, the API's error, or None if the resource does not exist."""
         if uri == CATEGORIES:
             return _text(await self._calls.read(message, "/v1/categories"))
         if uri == ERRORS:
             return Text(MARKDOWN, self._index())
-        if (found := _SOURCE.fullmatch(uri)) is not None:
-            return _text(await self._calls.read(message, f"/v1/sources/{found[1]}"), _health)
-        found = _CODE.fullmatch(uri)
-        code = self._codes.get(found[1]) if found is not None else None
+        if (match := _SOURCE.fullmatch(uri)) is not None:
+            return _text(await self._calls.read(message, f"/v1/sources/{match[1]}"), _health)
+        match = _CODE.fullmatch(uri)
+        code = self._codes.get(match[1]) if match is not None else None
         return Text(MARKDOWN, self._page(code)) if code is not None else None
 
     def codes_like(self, start: str) -> list[str]:
-        """The codes that begin so."""
+        """Return the codes with the prefix."""
         return [name for name in self._codes if name.startswith(start)]
 
     def _index(self) -> str:
@@ -65,13 +65,13 @@ class Resources:
         return f"# {code.title}\n\n`{code.name}`, HTTP status {code.status}\n\n{code.cause}\n\n## What to do\n\n{code.remedy}\n\n{address}\n"
 
 
-def _text(outcome: Outcome, shown: Any = None) -> Text | Outcome:
+def _text(outcome: Outcome, convert: Any = None) -> Text | Outcome:
     if outcome.refused:
         return outcome
-    body = outcome.body if shown is None else shown(outcome.body)
+    body = outcome.body if convert is None else convert(outcome.body)
     return Text(JSON, body.decode())
 
 
 def _health(source: bytes) -> bytes:
-    told = msgspec.json.decode(source)
-    return encode({"object": "source_health"} | {name: told[name] for name in _HEALTH if name in told})
+    fields = msgspec.json.decode(source)
+    return encode({"object": "source_health"} | {name: fields[name] for name in _HEALTH if name in fields})

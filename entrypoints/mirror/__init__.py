@@ -1,1 +1,1 @@
-"""A copy of a catalogue that keeps itself right, through the public API alone: what `joinery mirror` runs (docs/exports.md)."""
+"""`joinery mirror`: a copy of a catalogue, updated through the public API (docs/exports.md)."""

@@ -1,4 +1,4 @@
-"""Loads a copy and keeps it right: an export first, or the list where there are none, then the change feed for ever."""
+"""Replication of a catalogue: initial load by export (or list, if exports are unavailable), then the change feed."""
 
 import asyncio
 import math
@@ -30,32 +30,32 @@ from entrypoints.clients.python.runtime.tables import FEED_PAGE_FIELDS
 from entrypoints.mirror.copies import CURSOR, Copy, MirrorError
 
 PATIENCE = 120.0
-"""Seconds for which a request is repeated that is refused for a while, unless the mirror runs for ever."""
+"""Maximum seconds of retries of a request, if the mirror does not run continuously."""
 _TIMEOUT = 120.0
 _WAIT = 25
 """Seconds that a request waits for the next change."""
-_AT_ONCE = 100
-"""Products that are read in one request."""
+_BATCH = 100
+"""Products read in one request."""
 _KEY = "export-key"
 _POLL = (0.2, 5.0)
 _TRIES = 3
 _PAUSES = (1.0, 5.0, 30.0)
-"""Before loading is tried again: three times where patience has an end, else for ever."""
-_OTHERWISE = frozenset({"feature_unavailable", "quota_exceeded", "permission_denied", "conflict"})
-"""Refusals of an export that leave the list to be read."""
-_ALSO = ("product", "merged_into", "unmerged_from", "previous_product")
+"""Delays between load attempts: three attempts for a single run, else without limit."""
+_USE_LIST = frozenset({"feature_unavailable", "quota_exceeded", "permission_denied", "conflict"})
+"""Errors of an export after which the list is read instead."""
+_RELATED_PRODUCTS = ("product", "merged_into", "unmerged_from", "previous_product")
 _GZIP = 31
 
 
 class Gone(MirrorError):
-    """The export's files are there no more: another export is needed."""
+    """The export's files no longer exist: a new export is needed."""
 
 
-class _Named(msgspec.Struct):
+class _WithId(msgspec.Struct):
     id: str
 
 
-class _Offer(_Named):
+class _Offer(_WithId):
     version: int
 
 
@@ -67,22 +67,22 @@ class _Product(_Offer):
     variants: list[_Variant]
 
 
-class _Products(msgspec.Struct):
-    """A page of products, each as its bytes stand in the answer."""
+class _ProductPage(msgspec.Struct):
+    """Page of products as raw JSON."""
 
     data: list[msgspec.Raw]
     has_more: bool
     next_cursor: str | None = None
 
 
-_NAMED = msgspec.json.Decoder(_Named).decode
-_PRODUCT = msgspec.json.Decoder(_Product).decode
-_PRODUCTS = msgspec.json.Decoder(_Products).decode
+_DECODE_ID = msgspec.json.Decoder(_WithId).decode
+_DECODE_PRODUCT = msgspec.json.Decoder(_Product).decode
+_DECODE_PAGE = msgspec.json.Decoder(_ProductPage).decode
 
 
 @dataclass(frozen=True, slots=True)
 class Mirror:
-    """One copy, and the service that it comes from; `say` takes a line for each event. Export files are read without the key."""
+    """Replication of one service to one copy; `say` receives progress messages. Export files are read without the key."""
 
     core: AsyncCore
     files: httpx.AsyncClient
@@ -91,7 +91,7 @@ class Mirror:
     once: bool
 
     async def run(self) -> None:
-        """Follow for ever, or until nothing more is to be read. Raises MirrorError, JoineryError."""
+        """Replicate continuously, or until the copy is current. Raises MirrorError or JoineryError."""
         while True:
             cursor = self.copy.note(CURSOR)
             try:
@@ -100,42 +100,42 @@ class Mirror:
                 elif await self._step(cursor) and self.once:
                     return
             except CursorExpired:
-                self.say("the cursor has expired: everything is taken anew")
+                self.say("the cursor has expired; loading all products again")
                 await self._load()
             except InvalidRequest as refusal:
                 if cursor is None:
                     raise
                 raise MirrorError(
-                    f"The copy's cursor is not one of this key's organisation and mode ({refusal}). Use the key that the copy was made with, "
+                    f"The copy's cursor belongs to another organisation or mode ({refusal}). Use the key with which the copy was created, "
                     "or another place."
                 ) from refusal
 
     async def _step(self, cursor: str) -> bool:
-        """Apply the next changes; answers whether there were none left."""
+        """Apply the next changes; return whether there are none left."""
         page = await self._changes({"cursor": cursor, "limit": 1000, "wait": None if self.once else _WAIT})
-        wanted = list(self._stale(page["data"]))
-        changed: dict[str, bytes | None] = dict.fromkeys(wanted)
-        for begin in range(0, len(wanted), _AT_ONCE):
-            # what was merged is answered by what it was merged into
-            async for products in self._products(id=wanted[begin : begin + _AT_ONCE]):
+        stale_ids = list(self._stale(page["data"]))
+        changed: dict[str, bytes | None] = dict.fromkeys(stale_ids)
+        for begin in range(0, len(stale_ids), _BATCH):
+            # a merged product returns the product into which it was merged
+            async for products in self._products(id=stale_ids[begin : begin + _BATCH]):
                 changed |= products
         if changed or page["next_cursor"] != cursor:
             self.copy.apply(changed, page["next_cursor"])
         if changed:
-            self.say(f"{len(page['data']):,} events, {len(changed):,} products read again")
+            self.say(f"{len(page['data']):,} events, {len(changed):,} products updated")
         return page["caught_up"] and not page["data"]
 
     async def _changes(self, query: dict[str, Any]) -> Any:
         return await self.core.call("GET", "/v1/changes", query=query, needs=FEED_PAGE_FIELDS)
 
     async def _products(self, **query: Any) -> AsyncIterator[dict[str, bytes]]:
-        """All products, or those with these ids, page by page."""
-        query["limit"] = _AT_ONCE
+        """Yield pages of all products, or of those matching the query."""
+        query["limit"] = _BATCH
         while True:
             answer = await self.core.send(self.core.request("GET", "/v1/products", query=query))
             try:
-                page = _PRODUCTS(answer.content)
-                products = {_NAMED(raw).id: bytes(raw) for raw in page.data}
+                page = _DECODE_PAGE(answer.content)
+                products = {_DECODE_ID(raw).id: bytes(raw) for raw in page.data}
             except msgspec.MsgspecError:
                 raise unreadable(answer) from None
             if page.has_more and page.next_cursor is None:
@@ -146,12 +146,12 @@ class Mirror:
             query["starting_after"] = page.next_cursor
 
     def _stale(self, events: Iterable[Any]) -> Iterator[str]:
-        """Products that are to be read again, once each: those of which an event tells more than is held."""
+        """Yield once each product for which an event is newer than the stored version."""
         versions: dict[str, dict[str, int]] = {}
         seen: set[str] = set()
         for event in events:
-            named = [event["subject"], *(event["data"].get(name) for name in _ALSO)]
-            products = dict.fromkeys(id for id in named if isinstance(id, str) and id.startswith("prod_"))
+            ids_in_event = [event["subject"], *(event["data"].get(name) for name in _RELATED_PRODUCTS)]
+            products = dict.fromkeys(id for id in ids_in_event if isinstance(id, str) and id.startswith("prod_"))
             ids = [id for id in products if id not in seen]
             for id in ids:
                 if id not in versions:
@@ -162,75 +162,75 @@ class Mirror:
                 yield from ids
 
     async def _load(self) -> None:
-        """Fill the copy anew. Raises MirrorError, JoineryError."""
+        """Load the copy from scratch. Raises MirrorError or JoineryError."""
         for tries in count(1):
             try:
-                if not await self._by_export():
-                    await self._by_list()
+                if not await self._load_by_export():
+                    await self._load_by_list()
             except (MirrorError, ConnectionFailed, ServerError) as error:
                 if tries >= _TRIES and self.once:
                     raise
                 if isinstance(error, Gone):
                     self.copy.set_note(_KEY, None)
                 pause = _PAUSES[min(tries, len(_PAUSES)) - 1]
-                self.say(f"{error} It is tried again in {pause:.0f} s.")
+                self.say(f"{error} Retrying in {pause:.0f} s.")
                 await asyncio.sleep(pause)
             else:
                 self.copy.set_note(_KEY, None)
-                self.say(f"{self.copy.count():,} products are here; following")
+                self.say(f"{self.copy.count():,} products loaded; following changes")
                 return
 
-    async def _by_export(self) -> bool:
-        """Load an export, unless there is none to be had. Killed meanwhile, the same one is gone on with, under the same key."""
+    async def _load_by_export(self) -> bool:
+        """Load an export; return False if none is available. After a crash, the same export is continued by its idempotency key."""
         key = self.copy.note(_KEY) or secrets.token_hex(16)
         self.copy.set_note(_KEY, key)
         try:
-            made = await self.core.call(
+            export = await self.core.call(
                 "POST", "/v1/exports", body={"kind": "products"}, keyed=True, idempotency_key=key, needs=("id",)
             )
         except JoineryError as refusal:
             if isinstance(refusal, (ConnectionFailed, ServerError)):
                 raise
             self.copy.set_note(_KEY, None)
-            if refusal.code not in _OTHERWISE:
+            if refusal.code not in _USE_LIST:
                 raise
-            self.say(f"no export is to be had ({refusal.code}): the list is read")
+            self.say(f"no export available ({refusal.code}); reading the list")
             return False
-        id, (pause, longest) = made["id"], _POLL
-        while (made := await self.core.call("GET", "/v1/exports/{}", (id,)))["status"] in ("pending", "running"):
+        id, (pause, longest) = export["id"], _POLL
+        while (export := await self.core.call("GET", "/v1/exports/{}", (id,)))["status"] in ("pending", "running"):
             await asyncio.sleep(pause)
             pause = min(longest, pause * 1.5)
-        if made["status"] != "succeeded":
+        if export["status"] != "succeeded":
             self.copy.set_note(_KEY, None)
-            self.say(f"the export {made['status']} ({made.get('error', 'its files are gone')}): the list is read")
-            return made["status"] == "expired" and await self._by_export()
-        files = {file["dataset"]: file["url"] for file in made["files"]}
+            self.say(f"the export {export['status']} ({export.get('error', 'its files are gone')}): the list is read")
+            return export["status"] == "expired" and await self._load_by_export()
+        files = {file["dataset"]: file["url"] for file in export["files"]}
         manifest = [msgspec.json.decode(line) async for lines in self._lines(files["manifest"]) for line in lines]
         digest = next(file["sha256"] for file in manifest if file["dataset"] == "products")
-        self.say(f"loading {made['rows']:,} products of the export {id}")
-        with self.copy.loading(made["changes_cursor"]) as loading:
+        self.say(f"loading {export['rows']:,} products of the export {id}")
+        with self.copy.loading(export["changes_cursor"]) as loading:
             async for lines in self._lines(files["products"], digest):
-                loading.put((_NAMED(line).id, line) for line in lines)
+                loading.put((_DECODE_ID(line).id, line) for line in lines)
         return True
 
     async def _lines(self, url: str, digest: str | None = None) -> AsyncIterator[list[bytes]]:
-        """The lines of an export's file, some at a time. Raises MirrorError at the end when it is not whole."""
+        """Yield the lines of an export's file in batches. Raises MirrorError at the end if it is incomplete."""
         unpack, seen, rest = zlib.decompressobj(_GZIP), sha256(), b""
         try:
             async with self.files.stream("GET", url, follow_redirects=True) as answer:
                 if answer.status_code != 200:
-                    raise Gone(f"A file of the export cannot be downloaded ({answer.status_code}).")
+                    raise Gone(f"A file of the export could not be downloaded ({answer.status_code}).")
                 async for piece in answer.aiter_bytes():
                     seen.update(piece)
-                    *whole, rest = (rest + unpack.decompress(piece)).split(b"\n")
-                    yield whole
+                    *lines, rest = (rest + unpack.decompress(piece)).split(b"\n")
+                    yield lines
         except (httpx.HTTPError, zlib.error) as error:
-            raise MirrorError(f"The download of the export broke off ({error or type(error).__name__}).") from error
+            raise MirrorError(f"The download of the export failed ({error or type(error).__name__}).") from error
         if rest or not unpack.eof or digest not in (None, seen.hexdigest()):
-            raise MirrorError("The export's file did not arrive whole.")
+            raise MirrorError("The export's file is incomplete.")
 
-    async def _by_list(self) -> None:
-        """Page by page; what changes meanwhile is told behind the cursor, which is taken first."""
+    async def _load_by_list(self) -> None:
+        """Load page by page; changes meanwhile are after the cursor, which is read first."""
         cursor = (await self._changes({"cursor": "now", "limit": 1}))["next_cursor"]
         with self.copy.loading(cursor) as loading:
             async for products in self._products():
@@ -238,29 +238,29 @@ class Mirror:
 
 
 def _versions(body: bytes | None) -> dict[str, int]:
-    """The versions of a product, its variants and its offers, by id."""
+    """Return the versions of a product, its variants and its offers by ID."""
     if body is None:
         return {}
-    product = _PRODUCT(body)
+    product = _DECODE_PRODUCT(body)
     offers = (offer for variant in product.variants for offer in variant.offers)
-    return {one.id: one.version for one in (product, *product.variants, *offers)}
+    return {row.id: row.version for row in (product, *product.variants, *offers)}
 
 
 async def replicate(url: str, key: str, copy: Copy, say: Callable[[str], None], *, once: bool) -> None:
-    """Keep the copy of the service at the address, for ever or once. Raises MirrorError."""
+    """Replicate the service at the URL to the copy, continuously or once. Raises MirrorError."""
     policy = RetryPolicy(retries=None, max_total_delay=PATIENCE if once else math.inf, max_delay=30.0)
     try:
         core = AsyncCore(url, key, version=SUPPORTED.latest, agent="joinery-mirror", timeout=_TIMEOUT, policy=policy)
     except ValueError:
         raise MirrorError(
-            "--url is an address such as https://joinery.example, and --key a key such as svc_live_…"
+            "--url must be a URL such as https://joinery.example, and --key a key such as svc_live_…."
         ) from None
     try:
         async with httpx.AsyncClient(timeout=_TIMEOUT) as files:
             await Mirror(core, files, copy, say, once).run()
     except JoineryError as error:
         if isinstance(error, (ConnectionFailed, ServerError, RateLimited, UnreadableAnswer)):
-            raise MirrorError(f"The service at {url} does not answer: {error}") from error
-        raise MirrorError(f"The service answers {error.status} {error.code}: {error.detail}") from error
+            raise MirrorError(f"The service at {url} does not respond: {error}") from error
+        raise MirrorError(f"The service returned {error.status} {error.code}: {error.detail}") from error
     finally:
         await core.close()

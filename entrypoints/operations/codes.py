@@ -1,4 +1,4 @@
-"""Every error code the service answers with: status, title, cause and remedy, published at /errors/<code>."""
+"""Error codes of the service with status, title, cause and remedy, published at /errors/<code>."""
 
 import tomllib
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from typing import Any, Final
 
 @dataclass(frozen=True, slots=True)
 class Code:
-    """One stable machine code (docs/conventions.md#errors)."""
+    """Stable, machine-readable error code (docs/conventions.md#errors)."""
 
     name: str
     status: int
@@ -17,10 +17,10 @@ class Code:
     remedy: str
 
 
-def _texts(name: str) -> dict[str, Any]:
+def _load_texts(name: str) -> dict[str, Any]:
     return tomllib.loads(files(__package__).joinpath(name).read_text("utf-8"))
 
 
-CODES = {name: Code(name, **parts) for name, parts in _texts("codes.toml").items()}
-FIELD_CODES: Final[dict[str, str]] = _texts("field_codes.toml")
-"""The codes of errors[] entries."""
+CODES = {name: Code(name, **parts) for name, parts in _load_texts("codes.toml").items()}
+FIELD_CODES: Final[dict[str, str]] = _load_texts("field_codes.toml")
+"""Meanings of the codes of errors[] entries, by code."""

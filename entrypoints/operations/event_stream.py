@@ -1,4 +1,4 @@
-"""One open stream of events: what is sent on it, and when it ends."""
+"""Server-sent event stream of one client."""
 
 import asyncio
 from collections.abc import AsyncGenerator
@@ -12,13 +12,13 @@ from domain.kernel.errors import CursorExpired
 from domain.kernel.tenancy import Tenant
 
 HEARTBEAT = 15.0
-"""Seconds after which something is sent, if only a comment."""
+"""Maximum seconds without data; then a comment is sent."""
 AT_ONCE = 100
-"""Events in one piece."""
+"""Maximum events in one chunk."""
 
 
 class EventStream:
-    """Until its first piece is taken nothing is held. `end` may be called from anywhere, at any time."""
+    """Event stream that holds no resources before its first chunk is read. `end` may be called at any time."""
 
     def __init__(
         self,
@@ -34,19 +34,19 @@ class EventStream:
         self._reason: str | None = None
 
     def end(self, reason: str) -> None:
-        """Come to an end, telling this reason; the first one counts."""
+        """End the stream with a reason; the first reason counts."""
         self._reason = self._reason or reason
         if self._subscription is not None:
             self._subscription.wake()
 
     async def pieces(self) -> AsyncGenerator[bytes, None]:
-        """What to send, piece by piece. Whoever takes them too slowly for the log is told to come again."""
+        """Yield the stream's chunks; a client that falls too far behind the log gets `slow_consumer` and must reconnect."""
         loop = asyncio.get_running_loop()
         yield wire.opening()
         async with self._tailer.follow(self._tenant, self._after, self._wanted) as subscription:
             self._subscription = subscription
             due = loop.time() + HEARTBEAT
-            while not self._over(subscription):
+            while not self._is_over(subscription):
                 try:
                     read_batch = await subscription.next(AT_ONCE, max(0.0, due - loop.time()), STREAM_BYTES)
                 except CursorExpired:
@@ -54,11 +54,11 @@ class EventStream:
                     break
                 if not read_batch.events and loop.time() < due:
                     continue
-                yield self._written(read_batch) or wire.HEARTBEAT
+                yield self._encode_batch(read_batch) or wire.HEARTBEAT
                 due = loop.time() + HEARTBEAT
             yield wire.ending(self._reason or "shutdown", self._cursors.sign(self._tenant, subscription.position))
 
-    def _written(self, batch: FeedBatch) -> bytes:
+    def _encode_batch(self, batch: FeedBatch) -> bytes:
         pieces = []
         for event in batch.events:
             self._after = self._after.behind(event)
@@ -66,7 +66,7 @@ class EventStream:
         self._after = batch.position
         return b"".join(pieces)
 
-    def _over(self, subscription: Subscription) -> bool:
+    def _is_over(self, subscription: Subscription) -> bool:
         if subscription.overflowed:
             self.end("slow_consumer")
         return self._reason is not None or self._tailer.closing

@@ -1,4 +1,4 @@
-"""The OpenAPI 3.1 description of the API, made from the operation table alone."""
+"""OpenAPI 3.1 description of the API, generated from the operation table."""
 
 import json
 from collections.abc import Callable, Iterable, Mapping
@@ -18,7 +18,7 @@ from entrypoints.operations.table import Table
 
 Json = dict[str, Any]
 _PARTS: Final[Json] = json.loads(files(__package__).joinpath("openapi.json").read_text("utf-8"))
-"""What is the same whatever the table holds: headers, what webhooks' receivers answer, previews."""
+"""The parts that are independent of the table: headers, webhook responses, previews."""
 REQUEST_HEADERS: Final[Json] = _PARTS["request_headers"]
 REQUEST_HEADERS["Service-Version"]["schema"] = schema.named("service_version", schema.enum(*SUPPORTED.dates))
 WEBHOOK_HEADERS: Final[Json] = _PARTS["webhook_headers"]
@@ -26,26 +26,26 @@ WEBHOOK_HEADERS["Service-Version"] = schema.enum(*reversed(SUPPORTED.dates)) | W
 PREVIEW: Final[Json] = _PARTS["preview"]
 
 _NOTES = ("description", "examples", "default")
-"""What may differ where one schema is used in several places: it stands beside the reference."""
-_AS_THEY_ARE = frozenset({"examples", "enum", "const", "default", "required", "discriminator"})
+"""Keys that may differ between uses of one schema; they are written next to the reference."""
+_VERBATIM = frozenset({"examples", "enum", "const", "default", "required", "discriminator"})
 
 
 def _content(schema: Mapping[str, Any]) -> str:
-    """What makes two schemas the same thing: all but their own notes, and examples wherever they stand."""
-    own = {key: value for key, value in schema.items() if key not in _NOTES}
-    return json.dumps(_without_examples(own), sort_keys=True, default=str)
+    """Return the identity of a schema: its content without its own notes and without all examples."""
+    success = {key: value for key, value in schema.items() if key not in _NOTES}
+    return json.dumps(_without_examples(success), sort_keys=True, default=str)
 
 
 def _without_examples(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {key: _without_examples(part) for key, part in value.items() if key != "examples"}
     if isinstance(value, list) and all(isinstance(part, str) for part in value):
-        return sorted(value)  # choices, required names: their order says nothing
+        return sorted(value)  # the order of choices and required names is irrelevant
     return [_without_examples(part) for part in value] if isinstance(value, (list, tuple)) else value
 
 
-def _one_of(name: str) -> str:
-    """What one of several is called: `columns` are each a `column`; what has no plural is an `item`."""
+def _singular(name: str) -> str:
+    """Return the singular of a collection's name: `columns` to `column`; a name that is not a plural gets `_item`."""
     if name.endswith("ies"):
         return name[:-3] + "y"
     if name.endswith("s") and not name.endswith("ss"):
@@ -54,9 +54,9 @@ def _one_of(name: str) -> str:
 
 
 class ComponentSchemas:
-    """Collects `#/components/schemas`.
+    """Collector of `#/components/schemas`.
 
-    A schema is named by its `title`; one without is named after where it was first met, and met again it is the same.
+    A schema is named by its `title`, or else by the place of its first use; later uses refer to the same component.
     """
 
     def __init__(self) -> None:
@@ -65,63 +65,65 @@ class ComponentSchemas:
         self._names: dict[str, str] = {}
 
     def of(self, schema: Any, name: str) -> Any:
-        """The schema with every thing in it replaced by a reference; `name` is for what has no title.
+        """Return the schema with nested components replaced by references; `name` is used if it has no title.
 
-        Raises ValueError when one name would stand for two things.
+        Raises ValueError if two different schemas have the same name.
         """
         if not isinstance(schema, Mapping):
             return schema
         if not ("title" in schema or "properties" in schema or len(schema.get("enum", ())) > 1):
-            return self._inside(schema, name)  # no thing that clients get a type for
+            return self._resolve_members(schema, name)  # clients need no type for it
         content = _content(schema)
-        known = schema.get("title") or self._names.get(content) or name
-        if self._content.setdefault(known, content) != content:
-            raise ValueError(f"{known} is the name of two schemas: {content} and {self._content[known]}")
-        self._names.setdefault(content, known)
-        if known not in self.named:
-            self.named[known] = {}
-            self.named[known] = {"title": known} | self._inside(schema, known)
-        return {"$ref": f"#/components/schemas/{known}"} | self._note(schema, known)
+        component = schema.get("title") or self._names.get(content) or name
+        if self._content.setdefault(component, content) != content:
+            raise ValueError(f"{component} is the name of two schemas: {content} and {self._content[component]}")
+        self._names.setdefault(content, component)
+        if component not in self.named:
+            self.named[component] = {}
+            self.named[component] = {"title": component} | self._resolve_members(schema, component)
+        return {"$ref": f"#/components/schemas/{component}"} | self._own_description(schema, component)
 
-    def _note(self, schema: Mapping[str, Any], known: str) -> Json:
-        """The description, where it is another than the one that stands at the named schema."""
+    def _own_description(self, schema: Mapping[str, Any], component: str) -> Json:
+        """Return the description if it differs from that of the component."""
         description = schema.get("description")
-        same = description is None or description == self.named[known].get("description", description)
+        same = description is None or description == self.named[component].get("description", description)
         return {} if same else {"description": description}
 
-    def _inside(self, schema: Mapping[str, Any], name: str) -> Json:
-        return {key: value if key in _AS_THEY_ARE else self._part(key, value, name) for key, value in schema.items()}
+    def _resolve_members(self, schema: Mapping[str, Any], name: str) -> Json:
+        return {
+            key: value if key in _VERBATIM else self._resolve_member(key, value, name) for key, value in schema.items()
+        }
 
-    def _part(self, key: str, value: Any, name: str) -> Any:
+    def _resolve_member(self, key: str, value: Any, name: str) -> Any:
         if key == "properties":
             return {field: self.of(part, f"{name}_{field}") for field, part in value.items()}
         if key in ("items", "additionalProperties"):
-            return self.of(value, _one_of(name))
+            return self.of(value, _singular(name))
         if key in ("anyOf", "oneOf", "allOf"):
             return [self.of(part, name) for part in value]
         return value
 
 
 WEBHOOK_PARAMETERS: Final[dict[str, Json]] = {
-    f"event-{name}": {"name": name, "in": "header", "required": True, "schema": described}
-    for name, described in WEBHOOK_HEADERS.items()
+    f"event-{name}": {"name": name, "in": "header", "required": True, "schema": event_schema}
+    for name, event_schema in WEBHOOK_HEADERS.items()
 }
-"""The headers of every POST, as components."""
+"""The headers of every webhook request, as components."""
 
 
 def event_webhook(type: str, reference: Callable[[Any, str], Any]) -> Json:
-    """The path item of the POST of one type's events; `reference` makes a schema's resources references."""
-    described = EVENT_TYPES[type]
+    """Return the path item of the webhook request of one event type; `reference` replaces resources by references."""
+    event_schema = EVENT_TYPES[type]
     name = type.replace(".", "_")
-    content = {"schema": reference(described, name), "examples": {"usual": {"value": schema.example(described)}}}
+    content = {"schema": reference(event_schema, name), "examples": {"usual": {"value": schema.example(event_schema)}}}
     return {
         "post": {
             "operationId": f"receive_{name}",
             "tags": ["events"],
-            "summary": f"{type}: POSTed to your endpoint",
-            "description": "Events of one product, variant or offer arrive in order, others beside them; apply by "
-            "`version`. The same event may come more than once. Thin payloads have only the paths in `data.fields`, fat "
-            "ones old and new values and the product, variant or offer as `data.object`.",
+            "summary": f"{type}: sent to your endpoint",
+            "description": "Events of one product, variant or offer arrive in order, but not in order with those of others. Use "
+            "`version` to apply them. An event may arrive more than once. Thin payloads contain only the paths in `data.fields`; fat "
+            "payloads also contain old and new values and the product, variant or offer as `data.object`.",
             "parameters": [{"$ref": f"#/components/parameters/{key}"} for key in WEBHOOK_PARAMETERS],
             "requestBody": {"required": True, "content": {"application/json": content}},
             "responses": _PARTS["webhook_answers"],
@@ -133,11 +135,11 @@ def event_webhook(type: str, reference: Callable[[Any, str], Any]) -> Json:
 WEBHOOKS: Final[dict[str, Callable[[Callable[[Any, str], Any]], Json]]] = {
     type: partial(event_webhook, type) for type in EVENT_TYPES
 }
-"""What an area tells of the requests that the service sends: a path item for each type of event."""
+"""The path items of the service's own requests, by event type."""
 
 
 REQUEST_ID = "req_01J8ZQ5T3V7XK2M9RB4CDW"
-_FIELD_ERROR = {"field": "query.limit", "code": "too_large", "detail": "Must lie between 1 and 100."}
+_FIELD_ERROR = {"field": "query.limit", "code": "too_large", "detail": "Must be between 1 and 100."}
 
 
 def _refs(*names: str) -> Json:
@@ -145,7 +147,7 @@ def _refs(*names: str) -> Json:
 
 
 def codes_of(operation: Operation) -> list[str]:
-    """Every code that the operation can answer with, in the order of the checks."""
+    """Return all error codes of the operation, in the order of the checks."""
     codes = ["invalid_request", "authentication_required", "permission_denied"]
     if operation.feature:
         codes.append("feature_unavailable")
@@ -164,19 +166,19 @@ def codes_of(operation: Operation) -> list[str]:
 
 
 def problem_example(code: str, docs_url: str) -> Json:
-    """A problem as a component of the examples."""
-    known = CODES[code]
-    detail = known.cause.split(". ")[0].rstrip(".") + "."
-    body = problems.to_wire(f"{docs_url}/errors/{code}", known.title, known.status, code, detail, REQUEST_ID)
+    """Return a problem as a component of the examples."""
+    component = CODES[code]
+    detail = component.cause.split(". ")[0].rstrip(".") + "."
+    body = problems.to_wire(f"{docs_url}/errors/{code}", component.title, component.status, code, detail, REQUEST_ID)
     if code == "invalid_request":
         body["errors"] = [_FIELD_ERROR]
     if code == "rate_limited":
         body["violated-policies"] = ["standard.read"]
-    return {"summary": known.title, "value": body}
+    return {"summary": component.title, "value": body}
 
 
 def problem_answers(operation: Operation) -> Json:
-    """The problem answers by status, each code with an example."""
+    """Return the problem responses by status, each code with an example."""
     by_status: dict[int, list[str]] = {}
     for code in codes_of(operation):
         by_status.setdefault(CODES[code].status, []).append(code)
@@ -215,43 +217,43 @@ def _success_headers(operation: Operation) -> Json:
 
 
 def success_answers(operation: Operation, reply: Mapping[str, Any] | None) -> Json:
-    """The successful answers: the operation's own, and 304."""
-    own: Json = {"description": operation.summary + ".", "headers": _success_headers(operation)}
+    """Return the successful responses: the operation's own, and 304."""
+    success: Json = {"description": operation.summary + ".", "headers": _success_headers(operation)}
     if reply is not None and operation.reply is not None:
         value = operation.example if operation.example is not None else schema.example(dict(operation.reply))
         media = "text/event-stream" if operation.streams else "application/json"
-        own["content"] = {media: {"schema": dict(reply), "examples": {"usual": {"value": value}}}}
-    answers: Json = {str(operation.status): own}
+        success["content"] = {media: {"schema": dict(reply), "examples": {"usual": {"value": value}}}}
+    answers: Json = {str(operation.status): success}
     if not operation.writes and not operation.streams:
         answers["304"] = {
-            "description": "The representation that If-None-Match names is the present one.",
+            "description": "The representation in If-None-Match is current.",
             "headers": _refs("Request-Id", "ETag", "RateLimit", "RateLimit-Policy"),
         }
     return answers
 
 
 def preview_answer(table: Iterable[Operation], schemas: ComponentSchemas) -> Json:
-    """What every write answers to `Service-Dry-Run: explain`.
+    """Return the response of every write to `Service-Dry-Run: explain`.
 
-    It stands apart from the operations' own answers: clients that are generated from those would have to tell the two
-    apart in every call, and nobody explains what they do not ask for.
+    It is separate from the operations' own responses, because generated clients would otherwise have to distinguish the
+    two in every call.
     """
-    further = {name: part for operation in table for name, part in operation.preview.items()}
-    described = PREVIEW | {"properties": PREVIEW["properties"] | further}
+    extra_properties = {name: part for operation in table for name, part in operation.preview.items()}
+    event_schema = PREVIEW | {"properties": PREVIEW["properties"] | extra_properties}
     return {
-        "description": "What the operation would do; nothing was done.",
+        "description": "Preview of the operation. Nothing was changed.",
         "headers": _refs("Request-Id", "Service-Version", "Service-Dry-Run", "RateLimit", "RateLimit-Policy"),
         "content": {
             PREVIEW_TYPE.decode(): {
-                "schema": schemas.of(described, "preview"),
-                "examples": {"explain": {"value": schema.example(described)}},
+                "schema": schemas.of(event_schema, "preview"),
+                "examples": {"explain": {"value": schema.example(event_schema)}},
             }
         },
     }
 
 
 def query_parameters(operation: Operation, schemas: ComponentSchemas) -> list[Json]:
-    """The query parameters as OpenAPI has them."""
+    """Return the query parameters in OpenAPI's form."""
     return [
         _parameter(name, dict(schema), schemas, f"{operation.slug}_{name}")
         for name, schema in parameters_of(operation).items()
@@ -261,12 +263,12 @@ def query_parameters(operation: Operation, schemas: ComponentSchemas) -> list[Js
 def _parameter(name: str, schema: Json, schemas: ComponentSchemas, noun: str) -> Json:
     required = bool(schema.pop("x-required", False))
     description = schema.pop("description", None)
-    made: Json = {"name": name, "in": "query", "required": required, "schema": schemas.of(schema, noun)}
+    result: Json = {"name": name, "in": "query", "required": required, "schema": schemas.of(schema, noun)}
     if description:
-        made["description"] = description
+        result["description"] = description
     if schema.get("type") == "array":
-        made |= {"style": "form", "explode": False}
-    return made
+        result |= {"style": "form", "explode": False}
+    return result
 
 
 def _slug(name: str) -> str:
@@ -274,7 +276,7 @@ def _slug(name: str) -> str:
 
 
 def header_names(operation: Operation) -> list[str]:
-    """The request headers that mean something to the operation."""
+    """Return the request headers that apply to the operation."""
     names = ["Service-Version", "Service-Mode", "Request-Id"]
     if operation.streams:
         return [*names, "Last-Event-ID"]
@@ -286,19 +288,19 @@ def header_names(operation: Operation) -> list[str]:
     return names
 
 
-def _described(operation: Operation) -> str:
+def _describe(operation: Operation) -> str:
     notes = [operation.description or operation.summary + "."]
     if operation.scope:
-        notes.append(f"Needs the scope `{operation.scope}`.")
+        notes.append(f"Requires the scope `{operation.scope}`.")
     if operation.feature:
-        notes.append(f"Needs the plan feature `{operation.feature}`.")
+        notes.append(f"Requires the plan feature `{operation.feature}`.")
     if operation.undo is not None:
         how = operation.undo.how if isinstance(operation.undo, Undoing) else operation.undo
         notes.append(f"{'Can' if operation.reversible else 'Cannot'} be undone through the audit log: {how}")
     return "\n\n".join(notes)
 
 
-def _described_operation(operation: Operation, schemas: ComponentSchemas) -> Json:
+def _describe_operation(operation: Operation, schemas: ComponentSchemas) -> Json:
     parameters: list[Json] = [
         {
             "name": name,
@@ -311,11 +313,11 @@ def _described_operation(operation: Operation, schemas: ComponentSchemas) -> Jso
     parameters += query_parameters(operation, schemas)
     parameters += [{"$ref": f"#/components/parameters/{_slug(name)}"} for name in header_names(operation)]
     reply = schemas.of(operation.reply, f"{operation.slug}_answer") if operation.reply is not None else None
-    made: Json = {
+    result: Json = {
         "operationId": operation.id,
         "tags": [operation.area],
         "summary": operation.summary,
-        "description": _described(operation),
+        "description": _describe(operation),
         "parameters": parameters,
         "responses": success_answers(operation, reply) | problem_answers(operation),
         "security": [{"bearer": []}, {"oauth2": [operation.scope] if operation.scope else []}],
@@ -325,41 +327,41 @@ def _described_operation(operation: Operation, schemas: ComponentSchemas) -> Jso
         "x-feature": operation.feature,
     }
     if operation.writes:
-        made["x-dry-run"] = {"explain": {"$ref": "#/components/responses/preview"}}
+        result["x-dry-run"] = {"explain": {"$ref": "#/components/responses/preview"}}
         undo = operation.undo
-        known = {"how": undo.how} if isinstance(undo, Undoing) else {"reason": undo}
-        made["x-undo"] = {"reversible": operation.reversible, **known}
+        component = {"how": undo.how} if isinstance(undo, Undoing) else {"reason": undo}
+        result["x-undo"] = {"reversible": operation.reversible, **component}
     if operation.body is not None:
         content = {
             "schema": schemas.of(operation.body.schema, f"{operation.slug}_body"),
             "examples": {"usual": {"value": body_example(operation)}},
         }
-        made["requestBody"] = {"required": operation.body.required, "content": {"application/json": content}}
-    return made
+        result["requestBody"] = {"required": operation.body.required, "content": {"application/json": content}}
+    return result
 
 
 def body_example(operation: Operation) -> Any:
-    """An example of the operation's body."""
+    """Return an example of the operation's body, or None."""
     return schema.example(dict(operation.body.schema)) if operation.body is not None else None
 
 
 def _schemes(base_url: str) -> dict[str, Any]:
-    """How one gets in: by a key, or by OAuth (docs/oauth.md), whose tokens are sent the same way."""
+    """Return the security schemes: API keys, and OAuth tokens (docs/oauth.md), both sent as bearer tokens."""
     base, scopes = base_url.rstrip("/"), dict(sorted(SENTENCES.items()))
-    places = {"tokenUrl": f"{base}/oauth/token", "scopes": scopes}
-    code = {"authorizationUrl": f"{base}/oauth/authorize", "refreshUrl": f"{base}/oauth/token"} | places
+    flow = {"tokenUrl": f"{base}/oauth/token", "scopes": scopes}
+    code = {"authorizationUrl": f"{base}/oauth/authorize", "refreshUrl": f"{base}/oauth/token"} | flow
     return {
         "bearer": {"type": "http", "scheme": "bearer", "description": "An API key, or an access token."},
-        "oauth2": {"type": "oauth2", "flows": {"authorizationCode": code, "clientCredentials": places}},
+        "oauth2": {"type": "oauth2", "flows": {"authorizationCode": code, "clientCredentials": flow}},
     }
 
 
 def _components(schemas: ComponentSchemas, table: Table, docs_url: str, base_url: str) -> Json:
     parameters = {
         _slug(name): {"name": name, "in": "header", "required": False}
-        | described
-        | {"schema": schemas.of(described["schema"], _slug(name))}
-        for name, described in REQUEST_HEADERS.items()
+        | event_schema
+        | {"schema": schemas.of(event_schema["schema"], _slug(name))}
+        for name, event_schema in REQUEST_HEADERS.items()
     } | (WEBHOOK_PARAMETERS if any(area.webhooks for area in table.areas) else {})
     codes = dict.fromkeys(code for operation in table for code in codes_of(operation))
     schemas.of(problems.PROBLEM, "problem")
@@ -377,7 +379,7 @@ def document(table: Table, base_url: str, docs_url: str) -> Json:
     """Return the whole description as a JSON value."""
     schemas, info, paths = ComponentSchemas(), _PARTS["info"], dict[str, Json]()
     for operation in table:
-        paths.setdefault(operation.path, {})[operation.method.lower()] = _described_operation(operation, schemas)
+        paths.setdefault(operation.path, {})[operation.method.lower()] = _describe_operation(operation, schemas)
     schemas.of(TYPED_EVENT, "typed_event")
     return {
         "openapi": "3.1.0",
@@ -386,6 +388,6 @@ def document(table: Table, base_url: str, docs_url: str) -> Json:
         "tags": [{"name": area.name, "description": area.description} for area in table.areas],
         "security": [{"bearer": []}, {"oauth2": []}],
         "paths": paths,
-        "webhooks": {name: made(schemas.of) for area in table.areas for name, made in area.webhooks.items()},
+        "webhooks": {name: result(schemas.of) for area in table.areas for name, result in area.webhooks.items()},
         "components": _components(schemas, table, docs_url, base_url),
     }

@@ -1,4 +1,4 @@
-"""What an operation is: the row that drives routing, access, limits, validation and description, the areas that have them, and what their handlers are given and answer."""
+"""Operations (rows that drive routing, access, limits, validation and OpenAPI), their areas, and the contexts and replies of handlers."""
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -27,12 +27,12 @@ PREVIEW_TYPE = b"application/vnd.furniops.preview+json"
 
 @dataclass(slots=True)
 class Reply:
-    """`body` is a JSON value, or bytes already encoded. `version` makes the versioned ETag.
+    """Reply of a handler. `body` is a JSON value, or encoded bytes. `version` makes the ETag versioned.
 
-    `etag` is the strong validator's text when it is known without hashing the body; `etag_source` is hashed in place of the body,
-    where the body has parts that change with the time alone. `stream` is sent instead of a body.
-    `later`, of a write, waits a little for what it set going, once that is committed and no connection is held: what it gives is
-    answered and kept in place of this. Of a read, it computes the answer once no connection is held.
+    `etag` is the strong validator if it is known without hashing the body; `etag_source` is hashed instead of a body with
+    time-dependent parts. `stream` is sent instead of a body.
+    `later` is awaited once no connection is held. For a write, it waits briefly for the effects of the committed change; its
+    result is returned and stored instead of this reply. For a read, it computes the reply.
     """
 
     body: Any = None
@@ -51,15 +51,15 @@ R = TypeVar("R")
 
 @dataclass(slots=True)
 class RequestContext(Generic[S]):
-    """What every kind is given: all is parsed, permitted and decoded before.
+    """Context that every handler gets: the request is parsed, validated and permitted.
 
     Attributes:
         service: The use cases of the operation's area.
-        principal: Who calls.
+        principal: The caller.
         ids: The parameters in the path.
-        query: The filters given: no paging parameters; `date-time` ones are aware datetimes in UTC.
-        page_request: Which page is asked for.
-        version: The Service-Version that the answer will be shaped for.
+        query: The filters without paging parameters; `date-time` values are datetimes in UTC.
+        page_request: The requested page.
+        version: The Service-Version of the response.
 
     """
 
@@ -76,15 +76,15 @@ class RequestContext(Generic[S]):
 
     @property
     def view(self) -> View:
-        """As whom and when rows are looked at."""
+        """Tenant and time for which rows are rendered."""
         return View(self.principal.tenant, self.now)
 
     def cursor(self, key: str | None) -> str | None:
-        """A page's next key as the opaque cursor of this list."""
+        """Return the signed cursor of a page's next key."""
         return self.cursors.sign(self.cursor_context, key)
 
     def listing(self, page: Page[Any], render: Callable[[Any], Any]) -> Reply:
-        """The envelope of a list around a page."""
+        """Return the list envelope of a page."""
         return Reply(
             {
                 "object": "list",
@@ -95,20 +95,20 @@ class RequestContext(Generic[S]):
         )
 
     def list(self, resource: Resource[R], page: Page[R]) -> Reply:
-        """A page of resources."""
+        """Return a page of resources."""
         reply = self.listing(page, lambda row: resource.render(row, self.view))
         if resource.etag_source is not None:
             reply.etag_source = reply.body | {"data": [resource.etag_source(item) for item in reply.body["data"]]}
         return reply
 
     def one(self, resource: Resource[R], row: R, **more: Any) -> Reply:
-        """One resource, under its version if it has one; `more` are further properties."""
+        """Return one resource with its version, if any; `more` are further properties."""
         body = resource.render(row, self.view) | more
         etag_source = resource.etag_source(body) if resource.etag_source is not None else None
         return Reply(body, version=getattr(row, "version", None), etag_source=etag_source)
 
     def made(self, resource: Resource[R], row: R, **more: Any) -> Reply:
-        """A resource that was made, with its address."""
+        """Return a created resource with its URL."""
         reply = self.one(resource, row, **more)
         reply.headers["Location"] = self.base_url + resource.path_of(row)
         return reply
@@ -116,17 +116,17 @@ class RequestContext(Generic[S]):
 
 @dataclass(slots=True)
 class ReadContext(RequestContext[S]):
-    """Reads: each statement by itself, on a connection that is held until the reply."""
+    """Context of a read: single statements on a connection that is held until the reply."""
 
     tx: Tx
 
 
 @dataclass(slots=True)
 class WriteContext(ReadContext[S]):
-    """Writes: in a transaction."""
+    """Context of a write, in a transaction."""
 
     expected_version: int | None
-    """The version that If-Match names; None when any will do. The use case compares and raises PreconditionFailed."""
+    """The version of If-Match; None for any. The use case compares it and raises PreconditionFailed."""
 
     command: Any
     """The decoded body."""
@@ -134,18 +134,18 @@ class WriteContext(ReadContext[S]):
 
 @dataclass(slots=True)
 class DetachedContext(RequestContext[S]):
-    """Reads that hold no connection, because they wait or find all they need elsewhere."""
+    """Context of a read that holds no connection, because it waits or needs no database."""
 
     idle: Callable[[], AbstractContextManager[None]]
-    """While in it, the request only waits, and does not count as pressing the process."""
+    """Returns a context during which the request only waits and does not count as load."""
 
 
 @dataclass(slots=True)
 class StreamContext(RequestContext[S]):
-    """Streams."""
+    """Context of an event stream."""
 
     last_event_id: str | None
-    """Where a client that comes back had got to."""
+    """The last event that a reconnecting client has received."""
 
 
 Schema = Mapping[str, Any]
@@ -168,14 +168,14 @@ _PREFIXES = {
     "audit-events": "aud",
     "request-logs": "req",
 }
-"""The prefix of the ids that follow a word in a path."""
+"""The ID prefix of the path parameter after each word."""
 
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """The operation is offered to AI agents, as reads are unless they say otherwise; `approval` has a person confirm each call.
+    """Offer of an operation to AI agents, the default for reads. `approval`: a person must confirm each call.
 
-    `outside`: it makes the service ask or tell others, such as vendors' systems and receivers of events.
+    `outside`: the operation contacts external systems, such as vendors or webhook endpoints.
     """
 
     approval: bool = False
@@ -184,9 +184,9 @@ class Tool:
 
 @dataclass(frozen=True, slots=True)
 class Undoing:
-    """A write can be undone through the audit log: `how` says what that does, in a sentence.
+    """Undo of a write through the audit log; `how` describes its effect in one sentence.
 
-    `back` is given the area's service, the transaction and the act, and brings what that changed to what it was before.
+    `back` gets the area's service, the transaction and the act, and restores the previous state.
     """
 
     how: str
@@ -195,7 +195,7 @@ class Undoing:
 
 @dataclass(frozen=True, kw_only=True)
 class Operation:
-    """One endpoint. Wrong rows are refused when the module is imported."""
+    """One endpoint of the API. An inconsistent row raises ValueError on import."""
 
     id: str
     path: str
@@ -207,11 +207,11 @@ class Operation:
     rate: str = "read"
     description: str = ""
     ids: Mapping[str, str] = field(default_factory=dict)
-    """The prefix of each id in the path; those that the word before it tells are added."""
+    """The ID prefix of each path parameter; those implied by the preceding word are added."""
     who: str = "any"
     feature: str | None = None
     body_feature: str | None = None
-    """What the plan must include for something that the body may ask for."""
+    """Plan feature that some values of the body require."""
     paging: str | None = None
     """`both`, `forward`, `log` or None; the first two add limit, starting_after and (both) ending_before."""
     query: Mapping[str, Schema] = field(default_factory=dict)
@@ -220,52 +220,52 @@ class Operation:
     agent: Tool | None = None
     example: Any = None
     dataset: str | None = None
-    """The file of an organisation's export that holds all that the operation answers; of one with an id in its path, of every one."""
+    """The export file that contains everything the operation returns; if its path has an ID, for every ID."""
     apart: str | None = None
-    """Why a list is in no such file."""
+    """Reason why a list is not part of exports."""
 
     alone: bool = False
-    """Much is computed: an organisation has one such request carried out at a time, a process a few; the others wait."""
+    """Whether the operation is compute-intensive: one request per organisation and a few per process run at a time."""
 
     body: Body[Any] | None = None
     if_match: bool = False
     keyless: bool = False
-    """A POST that needs no Idempotency-Key."""
+    """Whether a POST needs no Idempotency-Key."""
     encrypt_replay: bool = False
-    """The answer tells a secret: what is kept of it for repeating is encrypted."""
+    """Whether the response contains a secret, so that its stored copy is encrypted."""
     preview: Mapping[str, Schema] = field(default_factory=dict)
-    """What `explain` tells beside changes, events and jobs."""
+    """Further properties of the `explain` preview, besides changes, events and jobs."""
     undo: Undoing | str | None = None
-    """Of a write, how it is undone, or a sentence why it cannot be. None means that nobody has thought of it."""
+    """How a write is undone, or a sentence why it cannot be; None means undecided."""
 
     @cached_property
     def area(self) -> str:
-        """The slug that the id starts with."""
+        """The slug that the ID starts with."""
         return self.id.partition(".")[0]
 
     @cached_property
     def slug(self) -> str:
-        """The id in the characters that names of types, tools and methods may have."""
+        """The ID in the characters allowed in names of types, tools and methods."""
         return self.id.replace(".", "_")
 
     @cached_property
     def path_parameters(self) -> tuple[str, ...]:
-        """The names between braces in the path, in their order."""
+        """Names of the path parameters in order."""
         return tuple(part[1:-1] for part in self.path.split("/") if part.startswith("{"))
 
     @cached_property
     def writes(self) -> bool:
-        """Whether the operation changes anything (and so honours dry run and is audited)."""
+        """Whether the operation changes data, and so supports dry run and is audited."""
         return self.method != "GET"
 
     @cached_property
     def reversible(self) -> bool:
-        """Whether what it does can be undone through the audit log."""
+        """Whether the operation can be undone through the audit log."""
         return isinstance(self.undo, Undoing)
 
     @cached_property
     def streams(self) -> bool:
-        """Whether it answers server-sent events without an end."""
+        """Whether the response is an endless stream of server-sent events."""
         return isinstance(self, Stream)
 
     @cached_property
@@ -274,7 +274,7 @@ class Operation:
         return self.method == "POST" and not self.keyless
 
     def __post_init__(self) -> None:
-        """Complete the ids, and refuse a row that contradicts itself."""
+        """Complete the IDs, and reject an inconsistent row."""
         known = [
             (word, part) for word, part in pairwise(self.path.split("/")) if part.startswith("{") and word in _PREFIXES
         ]
@@ -295,7 +295,7 @@ class Operation:
 
 @dataclass(frozen=True, kw_only=True)
 class Read(Operation):
-    """A GET out of the store."""
+    """A GET from the database."""
 
     handler: Callable[[ReadContext[Any]], Awaitable[Reply]]
     agent: Tool | None = Tool()
@@ -303,7 +303,7 @@ class Read(Operation):
 
 @dataclass(frozen=True, kw_only=True)
 class Write(Operation):
-    """A change, in one transaction with its audit entry, events, jobs and stored answer."""
+    """A change in one transaction, with its audit entry, events, jobs and stored response."""
 
     handler: Callable[[WriteContext[Any]], Awaitable[Reply]]
     rate: str = "write"
@@ -311,7 +311,7 @@ class Write(Operation):
 
 @dataclass(frozen=True, kw_only=True)
 class DetachedRead(Operation):
-    """A GET that waits, or finds all it needs elsewhere, with no connection held."""
+    """A GET that waits or needs no database, without holding a connection."""
 
     handler: Callable[[DetachedContext[Any]], Awaitable[Reply]]
     agent: Tool | None = Tool()
@@ -319,9 +319,9 @@ class DetachedRead(Operation):
 
 @dataclass(frozen=True, kw_only=True)
 class DetachedWrite(Operation):
-    """Reads what is needed, lets the connection go, then reaches out; it stores nothing (trying a source).
+    """A POST that reads, releases the connection, then contacts external systems; it stores nothing.
 
-    The handler answers what is to be done once the connection is let go.
+    The handler returns a function that is called after the connection is released.
     """
 
     handler: Callable[[WriteContext[Any]], Awaitable[Callable[[], Awaitable[Reply]]]]
@@ -330,21 +330,21 @@ class DetachedWrite(Operation):
 
 @dataclass(frozen=True, kw_only=True)
 class Stream(Operation):
-    """Server-sent events without an end."""
+    """Endless server-sent events."""
 
     handler: Callable[[StreamContext[Any]], Awaitable[Reply]]
     rate: str = "stream"
 
 
 _WHO_SENTENCES = {
-    "person": "Only a person's own sign-in may do this, not a key or an app.",
+    "person": "Only a signed-in person may do this, not an API key or an app.",
     "member_session": "Only a member signed in to the console may do this.",
     "owner": "Only an owner, signed in as a person, may do this.",
 }
 
 
 def permit(operation: Operation, caller: Principal) -> None:
-    """Raises PermissionDenied for who or scope, FeatureUnavailable for the plan, in this order."""
+    """Check the caller. Raises PermissionDenied for kind of caller or scope, then FeatureUnavailable for the plan."""
     who, is_person = operation.who, caller.person or caller.session
     if (
         who != "any"
@@ -356,22 +356,21 @@ def permit(operation: Operation, caller: Principal) -> None:
     ):
         raise PermissionDenied(_WHO_SENTENCES[who])
     if operation.scope is not None and operation.scope not in caller.scopes:
-        raise PermissionDenied(
-            f"Your credential lacks the scope {operation.scope}. Use a key that has it, or have one made."
-        )
+        raise PermissionDenied(f"Your credential lacks the scope {operation.scope}. Use a key with this scope.")
     if operation.feature is not None and operation.feature not in caller.organisation.plan.features:
         raise FeatureUnavailable(
-            f"Your organisation's plan ({caller.organisation.plan.code}) does not include {operation.feature}. A larger plan does: ask the operator."
+            f"Your organisation's plan ({caller.organisation.plan.code}) does not include {operation.feature}. Ask the operator for a larger plan."
         )
 
 
 @dataclass(frozen=True, slots=True)
 class Area:
-    """`name` is the slug that the ids of its operations start with; `service` makes its use cases, once a process.
+    """Part of the service with its operations, jobs and ticks.
 
-    `across` makes them of an area that works through all others: of their services and the whole table.
-
-    `jobs` make the handlers of its kinds of job, `ticks` what the leading scheduler does for it now and then; all three are given the parts that their parameters name. `webhooks` are the requests that it sends to others, as OpenAPI has them.
+    `name` is the slug that the IDs of its operations start with. `service` creates its use cases, `jobs` the handlers by kind
+    of job, `ticks` the periodic tasks of the leading scheduler; each gets the dependencies that its parameters name.
+    `across` creates the use cases of an area that needs the services and operations of all others. `webhooks` are the path
+    items of the requests that the area sends, for OpenAPI.
     """
 
     name: str
@@ -385,13 +384,13 @@ class Area:
     webhooks: Mapping[str, Callable[[Callable[[Any, str], Any]], Any]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Refuse operations of other areas."""
-        if strange := [row.id for row in self.operations if row.area != self.name]:
-            raise ValueError(f"{self.name}: {strange} are another area's")
+        """Reject operations of other areas."""
+        if foreign_ids := [row.id for row in self.operations if row.area != self.name]:
+            raise ValueError(f"{self.name}: {foreign_ids} belong to another area")
 
 
 def services_of(areas: Iterable[Area], dependencies: Dependencies) -> dict[str, Any]:
-    """The use cases of every area, by its name."""
+    """Return the use cases of every area by name."""
     listed = list(areas)
     services = {area.name: dependencies.call(area.service) for area in listed if area.across is None}
     operations = [row for area in listed for row in area.operations]
@@ -400,5 +399,5 @@ def services_of(areas: Iterable[Area], dependencies: Dependencies) -> dict[str, 
 
 
 def handlers_of(areas: Iterable[Area], dependencies: Dependencies) -> dict[str, Handler]:
-    """The handlers of the areas' kinds of job."""
+    """Return the handlers of the areas' kinds of job."""
     return {kind: dependencies.call(maker) for area in areas for kind, maker in area.jobs.items()}

@@ -1,4 +1,4 @@
-"""What an app may do, in plain words: a sentence for each scope, those that change something first."""
+"""Scopes as sentences for people, those that permit changes first."""
 
 import tomllib
 from collections.abc import Iterable
@@ -11,7 +11,7 @@ SENTENCES: Final[dict[str, str]] = tomllib.loads(files(__package__).joinpath("sc
 
 @dataclass(frozen=True, slots=True)
 class Permission:
-    """A scope as a person reads it. `changes`: with it, an app may do more than look."""
+    """Scope with its sentence. `changes`: whether it permits more than reading."""
 
     scope: str
     sentence: str
@@ -19,6 +19,6 @@ class Permission:
 
 
 def permissions(scopes: Iterable[str]) -> list[Permission]:
-    """The scopes as sentences."""
-    found = [Permission(scope, SENTENCES[scope], scope.endswith(":write")) for scope in scopes]
-    return sorted(found, key=lambda one: (not one.changes, one.scope))
+    """Return the scopes as permissions, those that permit changes first."""
+    permissions_ = [Permission(scope, SENTENCES[scope], scope.endswith(":write")) for scope in scopes]
+    return sorted(permissions_, key=lambda permission: (not permission.changes, permission.scope))

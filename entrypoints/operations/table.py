@@ -1,4 +1,4 @@
-"""An operation made ready to serve: what can be computed once per row is computed here, not per request."""
+"""Operation table with its routes: computes once per row what requests need."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -13,7 +13,7 @@ from entrypoints.operations.validation import Validator
 
 @dataclass(slots=True)
 class Route:
-    """One operation and what reads its requests."""
+    """One operation with its query reader and body validator."""
 
     operation: Operation
     query: QueryReader = field(init=False)
@@ -21,7 +21,7 @@ class Route:
     reads: bool = field(init=False)
 
     def __post_init__(self) -> None:
-        """Compile the schemas; a wrong one is refused when the table is made."""
+        """Compile the schemas; an invalid one raises."""
         self.query = QueryReader(self.operation)
         self.body = Validator(self.operation.body.schema) if self.operation.body is not None else None
         self.reads = not self.operation.writes
@@ -29,7 +29,7 @@ class Route:
 
 @dataclass(slots=True)
 class _Node:
-    """One segment of the trie: static continuations by word, then one parameter."""
+    """One segment of the trie: static continuations by word, and one parameter."""
 
     words: dict[str, "_Node"] = field(default_factory=dict)
     parameter: "_Node | None" = None
@@ -38,9 +38,9 @@ class _Node:
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """What a method and a path lead to: a route with the texts of its path parameters, or the methods allowed there.
+    """Result of routing: a route with the values of its path parameters, or the methods that the path supports.
 
-    Neither means that there is nothing at the path.
+    Neither means that the path does not exist.
     """
 
     route: Route | None = None
@@ -51,13 +51,13 @@ class Match:
 _End = tuple[_Node, tuple[str, ...]]
 NOTHING = Match()
 LONGEST_PATH = 80
-"""Characters of an unknown path that is compared with the known ones."""
+"""Maximum characters of an unknown path that is compared with the existing ones."""
 
 
 class Table:
-    """The areas' rows, in their order, and their routes.
+    """Operations of all areas in their order, with their routes.
 
-    Raises ValueError for two rows of one id, or of one method and path.
+    Raises ValueError if two rows share an ID, or a method and path.
     """
 
     def __init__(self, areas: Iterable[Area]) -> None:
@@ -65,12 +65,12 @@ class Table:
         self.operations: tuple[Operation, ...] = tuple(row for area in self.areas for row in area.operations)
         self._root = _Node()
         ids = [operation.id for operation in self.operations]
-        if doubled := {id_ for id_ in ids if ids.count(id_) > 1}:
-            raise ValueError(f"Operations share the ids {sorted(doubled)}.")
+        if duplicates := {id_ for id_ in ids if ids.count(id_) > 1}:
+            raise ValueError(f"Operations share the ids {sorted(duplicates)}.")
         for operation in self.operations:
-            self._plant(operation)
+            self._add_route(operation)
 
-    def _plant(self, operation: Operation) -> None:
+    def _add_route(self, operation: Operation) -> None:
         node = self._root
         names = []
         for segment in operation.path.split("/")[1:]:
@@ -85,53 +85,59 @@ class Table:
         node.routes[operation.method] = (Route(operation), tuple(names))
 
     def __iter__(self) -> Iterator[Operation]:
-        """The operations in the order of their areas."""
+        """Iterate over the operations in the order of their areas."""
         return iter(self.operations)
 
     def find(self, method: str, path: str) -> Match:
-        """The route of a path as sent; a static segment wins over a parameter, HEAD is answered like GET."""
+        """Return the match of a path as sent; a static segment takes precedence over a parameter, HEAD uses GET."""
         segments = path.split("/")
         if "%" in path:
             segments = [unquote(segment) for segment in segments]
         best = NOTHING
-        for node, values in _ends(self._root, segments, 1, ()):
-            found = node.routes.get("GET" if method == "HEAD" else method)
-            if found is not None:
-                route, names = found
+        for node, values in _matching_nodes(self._root, segments, 1, ()):
+            entry = node.routes.get("GET" if method == "HEAD" else method)
+            if entry is not None:
+                route, names = entry
                 return Match(route, dict(zip(names, values, strict=True)) if names else {})
             if node.routes and not best.allowed:
-                best = Match(allowed=_allowed(node))
+                best = Match(allowed=_allowed_methods(node))
         return best
 
     def nearest(self, path: str) -> tuple[str, tuple[str, ...]] | None:
-        """Return the known path that is most like an unknown one, as the table has it, with its methods; None when none is."""
+        """Return the path template most similar to an unknown path, with its methods; None if none is similar."""
         parts = path.strip("/")[: LONGEST_PATH + 1].split("/")
-        meant = "/" + "/".join("{id}" if "_" in part and part.partition("_")[0] in PREFIXES else part for part in parts)
-        if len(meant) > LONGEST_PATH or len(parts) < 2:
-            return None
-        known = {operation.path for operation in self.operations}
-        longer = sorted((path for path in known if path.startswith(meant)), key=len)
-        close = (
-            [meant] if meant in known else longer or get_close_matches(meant.lower().replace("_", "-"), known, 1, 0.7)
+        template = "/" + "/".join(
+            "{id}" if "_" in part and part.partition("_")[0] in PREFIXES else part for part in parts
         )
-        if not close:
+        if len(template) > LONGEST_PATH or len(parts) < 2:
             return None
-        return close[0], tuple(sorted(operation.method for operation in self.operations if operation.path == close[0]))
+        paths = {operation.path for operation in self.operations}
+        longer = sorted((path for path in paths if path.startswith(template)), key=len)
+        closest = (
+            [template]
+            if template in paths
+            else longer or get_close_matches(template.lower().replace("_", "-"), paths, 1, 0.7)
+        )
+        if not closest:
+            return None
+        return closest[0], tuple(
+            sorted(operation.method for operation in self.operations if operation.path == closest[0])
+        )
 
 
-def _allowed(node: _Node) -> tuple[str, ...]:
+def _allowed_methods(node: _Node) -> tuple[str, ...]:
     methods = set(node.routes) | {"OPTIONS"} | ({"HEAD"} if "GET" in node.routes else set())
     return tuple(sorted(methods))
 
 
-def _ends(node: _Node, segments: list[str], at: int, values: tuple[str, ...]) -> Iterator[_End]:
-    """Every end that the segments lead to, the most static first."""
+def _matching_nodes(node: _Node, segments: list[str], at: int, values: tuple[str, ...]) -> Iterator[_End]:
+    """Yield every node that the segments lead to, the most static first."""
     while at < len(segments):
         segment = segments[at]
         at += 1
         word, parameter = node.words.get(segment), node.parameter if segment else None
         if word is not None and parameter is not None:
-            yield from _ends(word, segments, at, values)
+            yield from _matching_nodes(word, segments, at, values)
         if parameter is not None:
             node, values = parameter, (*values, segment)
         elif word is not None:

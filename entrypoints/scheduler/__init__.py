@@ -1,1 +1,1 @@
-"""The scheduler process: the one that leads among many wakes workers and runs what is due now and then."""
+"""Scheduler process: the leader among several wakes workers and runs periodic tasks."""

@@ -1,4 +1,4 @@
-"""What the leading scheduler shows of all: jobs that wait, ticks that lag, the network's logs. The others show that they wait to lead."""
+"""Metrics of the leading scheduler for the whole service: waiting jobs, late ticks, the network log's lag."""
 
 import asyncio
 import itertools
@@ -19,14 +19,14 @@ from domain.platform.ports import Instances, OperatingFiguresReader
 from entrypoints.metrics import Metrics
 
 EVERY = 15.0
-"""Seconds between two looks at what waits."""
+"""Seconds between two reads of the backlog."""
 FIGURES_EACH = 4
-"""Reads of the backlog for each read of the operating figures."""
+"""Backlog reads per read of the operating figures."""
 LOG = logging.getLogger("joinery.metrics")
 
 
 class Figure(NamedTuple):
-    """A gauge of one operating figure, which is absent while the figure is None."""
+    """Gauge of one operating figure, absent while the figure is None."""
 
     metric: str
     description: str
@@ -37,50 +37,54 @@ FIGURES = (
     Figure(
         "joinery_sources_scheduled",
         "Streams of sources that are pulled on a schedule.",
-        lambda of: of.sources_scheduled,
+        lambda figures: figures.sources_scheduled,
     ),
     Figure(
         "joinery_sources_stale",
         "Scheduled streams without a successful run for three intervals.",
-        lambda of: of.sources_stale,
+        lambda figures: figures.sources_stale,
     ),
     Figure(
         "joinery_runs_last_success_seconds",
         "Time since the latest successful run of a scheduled source.",
-        lambda of: of.last_success_age,
+        lambda figures: figures.last_success_age,
     ),
     Figure(
         "joinery_webhook_deliveries_waiting",
         "Open webhook deliveries, counted up to 50,000 per node.",
-        lambda of: of.deliveries_waiting,
+        lambda figures: figures.deliveries_waiting,
     ),
     Figure(
         "joinery_webhook_oldest_seconds",
         "Age of the oldest open webhook delivery.",
-        lambda of: of.oldest_delivery_age,
+        lambda figures: figures.oldest_delivery_age,
     ),
     Figure(
         "joinery_webhook_endpoints_disabled",
         "Webhook endpoints that the service has disabled.",
-        lambda of: of.endpoints_disabled,
+        lambda figures: figures.endpoints_disabled,
     ),
-    Figure("joinery_mail_outbox_waiting", "Mail to people waiting to be sent.", lambda of: of.mail_waiting),
+    Figure("joinery_mail_outbox_waiting", "Mail to people waiting to be sent.", lambda figures: figures.mail_waiting),
     Figure(
         "joinery_mail_outbox_oldest_seconds",
         "Age of the oldest mail waiting to be sent.",
-        lambda of: of.oldest_mail_age,
+        lambda figures: figures.oldest_mail_age,
     ),
     Figure(
         "joinery_backup_age_seconds",
         "Time since `joinery backup` last finished; absent if it never did.",
-        lambda of: of.backup_age,
+        lambda figures: figures.backup_age,
     ),
-    Figure("joinery_model_cost_day_dollars", "Cost of models in the last 24 hours.", lambda of: of.model_cost_dollars),
+    Figure(
+        "joinery_model_cost_day_dollars",
+        "Cost of models in the last 24 hours.",
+        lambda figures: figures.model_cost_dollars,
+    ),
 )
 
 
 class SchedulerMetrics(Metrics):
-    """`watch` is a duty of the leader; what only it knows is shown while it leads."""
+    """Metrics of a scheduler; `watch` is a duty of the leader, which alone exposes the values that it reads."""
 
     def __init__(
         self,
@@ -95,38 +99,41 @@ class SchedulerMetrics(Metrics):
         self._leads = False
         self._backlog: Sequence[Backlog] = ()
         self._instances, self._figures = instances, figures
-        self._living: Mapping[str, int] = {}
-        self._found: OperatingFigures | None = None
+        self._alive_by_role: Mapping[str, int] = {}
+        self._current_figures: OperatingFigures | None = None
         for figure in FIGURES:
-            self.gauges(figure.metric, figure.description, (), partial(self._shown, figure))
+            self.gauges(figure.metric, figure.description, (), partial(self._figure_values, figure))
         self.gauges(
             "joinery_instances", "Running processes, by role.", ("role",),
-            lambda: {(role,): count for role, count in self._living.items()},
+            lambda: {(role,): count for role, count in self._alive_by_role.items()},
         )  # fmt: skip
         self.gauge("joinery_scheduler_leading", "Whether this scheduler leads.", lambda: float(self._leads))
         lane = ("lane",)
         self.gauges(
-            "joinery_jobs_waiting", "Jobs that are due and that no worker has in hand, by kind of lane.", lane,
-            lambda: {(one.lanes,): one.waiting for one in self._backlog},
+            "joinery_jobs_waiting", "Due jobs that no worker is executing, by kind of lane.", lane,
+            lambda: {(row.lanes,): row.waiting for row in self._backlog},
         )  # fmt: skip
         self.gauges(
-            "joinery_jobs_running", "Jobs that workers have in hand.", lane,
-            lambda: {(one.lanes,): one.held for one in self._backlog},
+            "joinery_jobs_running", "Jobs that workers are executing.", lane,
+            lambda: {(row.lanes,): row.held for row in self._backlog},
         )  # fmt: skip
         self.gauges(
-            "joinery_jobs_oldest_seconds", "How long the oldest of the waiting jobs has been due.", lane, self._oldest
+            "joinery_jobs_oldest_seconds",
+            "Time for which the oldest waiting job has been due.",
+            lane,
+            self._oldest_by_lane,
         )
         self.gauges(
-            "joinery_tick_age_intervals", "For how many of its intervals each tick has not ended well.", ("tick",),
+            "joinery_tick_age_intervals", "Intervals since each tick last succeeded.", ("tick",),
             lambda: {(name,): age for name, age in ticks.ages().items()},
         )  # fmt: skip
         self.gauges(
-            "joinery_network_relay_lag_seconds", "For how long published events have waited to be copied.", (),
+            "joinery_network_relay_lag_seconds", "Time for which published events have waited to be copied.", (),
             lambda: {(): network.lag} if self._leads else {},
         )  # fmt: skip
 
     async def watch(self) -> None:
-        """Look at what waits, again and again, until cancelled."""
+        """Read the backlog periodically until cancelled."""
         self._leads = True
         try:
             for turn in itertools.count():
@@ -136,30 +143,30 @@ class SchedulerMetrics(Metrics):
                     self._backlog = await self._dispatch.backlog()
                 except Exception as error:
                     self._backlog = ()
-                    LOG.warning("waiting jobs could not be counted: %s", error)
+                    LOG.warning("job backlog not read: %s", error)
                 await asyncio.sleep(EVERY)
         finally:
-            self._leads, self._backlog, self._living, self._found = False, (), {}, None
+            self._leads, self._backlog, self._alive_by_role, self._current_figures = False, (), {}, None
 
     async def _read_figures(self) -> None:
-        """Read the figures that alerts are based on; those that cannot be read are absent."""
-        self._living, self._found = {}, None
+        """Read the figures for alerts; those that cannot be read are absent."""
+        self._alive_by_role, self._current_figures = {}, None
         try:
             if self._instances is not None:
-                alive = Counter(one.role for one in await self._instances.list_alive())
-                self._living = {role: alive[role] for role in ROLES}
+                alive = Counter(instance.role for instance in await self._instances.list_alive())
+                self._alive_by_role = {role: alive[role] for role in ROLES}
             if self._figures is not None:
-                self._found = await self._figures.read()
+                self._current_figures = await self._figures.read()
         except Exception as error:
-            LOG.warning("operating figures could not be read: %s", error)
+            LOG.warning("operating figures not read: %s", error)
 
-    def _shown(self, figure: Figure) -> dict[Sequence[str], float]:
-        value = figure.value(self._found) if self._found is not None else None
+    def _figure_values(self, figure: Figure) -> dict[Sequence[str], float]:
+        value = figure.value(self._current_figures) if self._current_figures is not None else None
         return {} if value is None else {(): value}
 
-    def _oldest(self) -> dict[Sequence[str], float]:
+    def _oldest_by_lane(self) -> dict[Sequence[str], float]:
         now = CLOCK.now()
         return {
-            (one.lanes,): max(0.0, (now - one.oldest).total_seconds()) if one.oldest is not None else 0.0
-            for one in self._backlog
+            (row.lanes,): max(0.0, (now - row.oldest).total_seconds()) if row.oldest is not None else 0.0
+            for row in self._backlog
         }

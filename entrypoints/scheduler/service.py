@@ -1,4 +1,4 @@
-"""What the leading scheduler does: wakes workers, fills the network's logs, and ticks for every area."""
+"""The leading scheduler: wakes workers, fills the network logs, and runs the ticks of all areas."""
 
 from functools import partial
 

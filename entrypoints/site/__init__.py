@@ -1,1 +1,1 @@
-"""The documentation site: pages for people, made of the operation table, the error codes, the event types and docs/."""
+"""Documentation site: pages, reference, events and error codes."""

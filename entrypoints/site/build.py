@@ -30,10 +30,10 @@ from entrypoints.site.site import BASE_URL, BUILT, DOCS_URL, POLICY_FILE, hash_s
 
 ROOT = Path(__file__).parents[2]
 _TABS = {"sh": "curl", "python": "Python", "ts": "TypeScript"}
-"""Languages that stand beside each other as tabs, where their blocks follow each other."""
+"""Languages whose adjacent code blocks are shown as tabs."""
 _FENCE = r"```({})\b[^\n]*\n(?:(?!```)[^\n]*\n)*```\n"
 _SAMPLE = re.compile(_FENCE.format("sh|python|ts"))
-_SEVERAL = re.compile(rf"^{_FENCE.format('sh|python')}(?:\n{_FENCE.format('python|ts')})+", re.MULTILINE)
+_ADJACENT_SAMPLES = re.compile(rf"^{_FENCE.format('sh|python')}(?:\n{_FENCE.format('python|ts')})+", re.MULTILINE)
 _SETTINGS: Final[Mapping[str, Any]] = {
     "project": "Joinery",
     "html_title": "Joinery docs",
@@ -57,30 +57,34 @@ _SETTINGS: Final[Mapping[str, Any]] = {
 
 
 def pages() -> dict[str, str]:
-    """Write every page as Markdown, by its name on the site: what stands behind /docs/."""
-    listed = tomllib.loads(files("entrypoints.site").joinpath("contents.toml").read_text("utf-8"))
-    groups = [group for group in listed["group"] if "pages" in group]
+    """Return every page as Markdown by its name below /docs/."""
+    contents = tomllib.loads(files("entrypoints.site").joinpath("contents.toml").read_text("utf-8"))
+    groups = [group for group in contents["group"] if "pages" in group]
     names = {f"docs/{page}.md": join(group["under"], page) for group in groups for page in group["pages"]}
     decisions = sorted(path.stem for path in (ROOT / "docs" / "decisions").glob("*.md"))
     names |= {f"docs/decisions/{name}.md": f"inside/decisions/{name}" for name in decisions}
     names |= {"CHANGELOG.md": "changelog", "docs/decisions": "inside/decisions"}
-    made = {name: _page(file, name, names) for file, name in names.items() if (ROOT / file).is_file()}
-    for page, words in listed["also"].items():  # the search finds what is not shown
-        made[names[f"docs/{page}.md"]] += f"\n<div hidden>{words}</div>\n"
-    return made | dict(_generated(listed, decisions))
+    pages_by_name = {name: _read_page(file, name, names) for file, name in names.items() if (ROOT / file).is_file()}
+    for page, words in contents["also"].items():  # search terms that are not displayed
+        pages_by_name[names[f"docs/{page}.md"]] += f"\n<div hidden>{words}</div>\n"
+    return pages_by_name | dict(_generate_pages(contents, decisions))
 
 
-def _page(file: str, name: str, names: Mapping[str, str]) -> str:
-    """Read a page of docs/: links lead to pages, or are plain words where the site has none; samples in several languages are tabs."""
+def _read_page(file: str, name: str, names: Mapping[str, str]) -> str:
+    """Read a page of docs/; resolve links to site pages or plain text, and turn samples in several languages into tabs."""
 
-    def led(link: re.Match[str]) -> str:
+    def resolve_link(link: re.Match[str]) -> str:
         path, mark, anchor = link[2].partition("#")
         if re.match(r"[a-z]+:", link[2]) or not path:
             return link[0]
-        there = names.get(normpath(join(dirname(file), path)))
-        return link[1] if there is None else f"[{link[1]}]({relpath(there, dirname(name) or '.')}.md{mark}{anchor})"
+        target_page = names.get(normpath(join(dirname(file), path)))
+        return (
+            link[1]
+            if target_page is None
+            else f"[{link[1]}]({relpath(target_page, dirname(name) or '.')}.md{mark}{anchor})"
+        )
 
-    def tabbed(found: re.Match[str]) -> str:
+    def to_tabs(found: re.Match[str]) -> str:
         items = "".join(
             f":::{{tab-item}} {_TABS[sample[1]]}\n:sync: {_TABS[sample[1]]}\n\n{sample[0]}:::\n"
             for sample in _SAMPLE.finditer(found[0])
@@ -88,12 +92,12 @@ def _page(file: str, name: str, names: Mapping[str, str]) -> str:
         return f"::::{{tab-set}}\n:sync-group: language\n\n{items}::::\n"
 
     text = re.sub(r"^<!--.*?-->\n", "", (ROOT / file).read_text("utf-8"), flags=re.MULTILINE | re.DOTALL)
-    text = re.sub(r"(?<!!)\[([^\]]*)\]\(([^)\s]+)\)", led, text)
-    return _SEVERAL.sub(tabbed, text)
+    text = re.sub(r"(?<!!)\[([^\]]*)\]\(([^)\s]+)\)", resolve_link, text)
+    return _ADJACENT_SAMPLES.sub(to_tabs, text)
 
 
-def _generated(listed: Mapping[str, Any], decisions: list[str]) -> Iterator[tuple[str, str]]:
-    """Write the pages that templates make."""
+def _generate_pages(contents: Mapping[str, Any], decisions: list[str]) -> Iterator[tuple[str, str]]:
+    """Yield the pages that are rendered from templates."""
     environment = Environment(
         loader=PackageLoader("entrypoints.site"),
         autoescape=select_autoescape(default_for_string=False, default=False),
@@ -116,7 +120,7 @@ def _generated(listed: Mapping[str, Any], decisions: list[str]) -> Iterator[tupl
         "header_names": header_names,
         "headers": REQUEST_HEADERS,
         "in_clients": in_clients,
-        "listed": listed,
+        "listed": contents,
         "parameters_of": parameters_of,
         "problem": lambda name: problem_example(name, DOCS_URL)["value"],
         "texts": tomllib.loads(files("entrypoints.site").joinpath("event_texts.toml").read_text("utf-8")),
@@ -125,52 +129,54 @@ def _generated(listed: Mapping[str, Any], decisions: list[str]) -> Iterator[tupl
         "with_sample": TYPES_WITH_SAMPLE,
     }
 
-    def rendered(template: str, **values: Any) -> str:
+    def render(template: str, **values: Any) -> str:
         return environment.get_template(template).render(values)
 
     for page in ("index", "reference", "events", "errors", "inside/decisions"):
-        yield page, rendered(f"{page.rpartition('/')[2]}.md.jinja")
+        yield page, render(f"{page.rpartition('/')[2]}.md.jinja")
     for area in table.areas:
-        yield f"reference/{area.name}", rendered("area.md.jinja", area=area)
+        yield f"reference/{area.name}", render("area.md.jinja", area=area)
     for name in TYPES:
         yield (
             f"events/{name}",
-            rendered("event.md.jinja", name=name, schema=EVENT_TYPES.get(name), sample=sample_of(name, table)),
+            render("event.md.jinja", name=name, schema=EVENT_TYPES.get(name), sample=sample_of(name, table)),
         )
     for code in CODES.values():
-        yield f"errors/{code.name}", rendered("error.md.jinja", code=code)
+        yield f"errors/{code.name}", render("error.md.jinja", code=code)
 
 
 def _spaced_fields(*given: Any, **named: Any) -> str:
-    """List the fields with a blank before each block, since the index of the search drops tags without one."""
+    """List the fields with a space before each block, because the search index removes tags without one."""
     return re.sub(r"<(?=li|ul|details|br)", " <", fields(*given, **named))
 
 
 def build(target: Path) -> None:
-    """Build the site and put it in place of the folder. Raises SystemExit when Sphinx finds a fault."""
+    """Build the site and replace the target folder. Raises SystemExit if Sphinx reports an error."""
     with TemporaryDirectory() as folder:
-        source, made, doctrees = (Path(folder, name) for name in ("source", "html", "doctrees"))
+        source, pages_by_name, doctrees = (Path(folder, name) for name in ("source", "html", "doctrees"))
         for name, text in pages().items():
             path = source / f"{name}.md"
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text, "utf-8")
-        application = Sphinx(source, None, made, doctrees, "html", dict(_SETTINGS), status=None, warningiserror=True)
+        application = Sphinx(
+            source, None, pages_by_name, doctrees, "html", dict(_SETTINGS), status=None, warningiserror=True
+        )
         application.build()
         if application.statuscode:
-            raise SystemExit("The documentation has faults.")
+            raise SystemExit("The documentation has errors.")
         for unused in ("objects.inv", ".buildinfo"):
-            (made / unused).unlink()
-        rmtree(made / "_sources")
+            (pages_by_name / unused).unlink()
+        rmtree(pages_by_name / "_sources")
         allowed: dict[str, set[str]] = {"script": set(), "style": set()}
-        for path in made.rglob("*.html"):
-            text = re.sub(r' style="[^"]*"', "", path.read_text("utf-8"))  # the policy has no place for them
+        for path in pages_by_name.rglob("*.html"):
+            text = re.sub(r' style="[^"]*"', "", path.read_text("utf-8"))  # the policy does not allow inline styles
             path.write_text(text, "utf-8")
             for kind, found in allowed.items():
                 found |= {hash_source(inner) for inner in re.findall(rf"<{kind}>(.*?)</{kind}>", text, re.DOTALL)}
         policy = json.dumps({kind: sorted(found) for kind, found in allowed.items()})
-        (made / POLICY_FILE).write_text(policy, "utf-8")
+        (pages_by_name / POLICY_FILE).write_text(policy, "utf-8")
         rmtree(target, ignore_errors=True)
-        move(made, target)
+        move(pages_by_name, target)
 
 
 if __name__ == "__main__":

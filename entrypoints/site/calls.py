@@ -1,4 +1,4 @@
-"""Operations as calls: of curl, of the Python client and of the TypeScript client; and how many requests there may be."""
+"""Example calls of operations with curl and the Python and TypeScript clients, and rate limits as text."""
 
 import json
 import re
@@ -12,23 +12,23 @@ from entrypoints.operations.openapi import body_example
 from entrypoints.operations.operation import Operation
 
 _LINE = 90
-"""Characters of JSON that fit on a line."""
+"""Maximum characters of JSON on one line."""
 
 
-_WORDS = {"true": "True", "false": "False", "null": "None"}
-_WORD = re.compile(r"(?<=: )(?:true|false|null)\b")
-"""JSON's words as values, which Python writes otherwise."""
+_PYTHON_LITERALS = {"true": "True", "false": "False", "null": "None"}
+_JSON_LITERAL = re.compile(r"(?<=: )(?:true|false|null)\b")
+"""JSON literals as values, which differ in Python."""
 _VERSION = 7
-"""What an example names as the version that was read."""
+"""Version in examples."""
 
 
 def pretty(value: Any) -> str:
-    """JSON for people."""
+    """Format JSON with indentation."""
     return json.dumps(value, indent=2, ensure_ascii=False, default=str)
 
 
 def ids_of(operation: Operation) -> dict[str, str]:
-    """What stands in the path, by name: an id as an example, the name itself for what is no id."""
+    """Return the example values of path parameters; the name itself if a parameter is not an ID."""
     ids = operation.ids
     return {
         name: str(schema.example(schema.id_of(ids[name]))) if name in ids else name
@@ -36,15 +36,15 @@ def ids_of(operation: Operation) -> dict[str, str]:
     }
 
 
-def _body(operation: Operation) -> str:
-    """The example as it stands between single quotes: on one line where it is short."""
+def _quoted_body(operation: Operation) -> str:
+    """Return the example body for single quotes, on one line if it is short."""
     example = body_example(operation)
     line = json.dumps(example, ensure_ascii=False, default=str)
     return (line if len(line) <= _LINE else pretty(example)).replace("'", "'\\''")
 
 
 def curl(operation: Operation, base_url: str) -> str:
-    """The call; the key is read from the environment."""
+    """Return the curl command; it reads the key from the environment."""
     lines = [
         f'curl{" -N" if operation.streams else ""} "{base_url}{operation.path.format_map(ids_of(operation))}"',
         '-H "Authorization: Bearer $JOINERY_KEY"',
@@ -56,12 +56,12 @@ def curl(operation: Operation, base_url: str) -> str:
     if operation.if_match:
         lines.append("""-H 'If-Match: "7-5d1ca8b77e0a3c1f2b44c9d0"'""")
     if operation.body is not None:
-        lines += ['-H "Content-Type: application/json"', f"-d '{_body(operation)}'"]
+        lines += ['-H "Content-Type: application/json"', f"-d '{_quoted_body(operation)}'"]
     return " \\\n  ".join(lines)
 
 
 def in_clients(operation: Operation) -> list[tuple[str, str]]:
-    """The call as (language, code); none of a stream, which clients follow by the feed."""
+    """Return the call as (language, code) pairs; empty for a stream, for which clients use the feed."""
     if operation.streams:
         return []
     return [("Python", _python(operation)), ("TypeScript", _typescript(operation))]
@@ -69,7 +69,7 @@ def in_clients(operation: Operation) -> list[tuple[str, str]]:
 
 def _python(operation: Operation) -> str:
     group, method = group_and_method(operation.id)
-    call = f"client.{group}.{method}({_arguments(operation, f'if_match={_VERSION}', _WORDS)})"
+    call = f"client.{group}.{method}({_arguments(operation, f'if_match={_VERSION}', _PYTHON_LITERALS)})"
     head = "from joinery_client import Joinery\n\nclient = Joinery()\n"
     return head + (
         f"for item in {call}:\n    print(item)" if operation.paging in ("both", "forward") else f"print({call})"
@@ -86,20 +86,20 @@ def _typescript(operation: Operation) -> str:
 
 
 def _arguments(operation: Operation, if_match: str, words: Mapping[str, str]) -> str:
-    given = [json.dumps(id) for id in ids_of(operation).values()]
+    arguments = [json.dumps(id) for id in ids_of(operation).values()]
     if operation.body is not None:
         line = json.dumps(example := body_example(operation), ensure_ascii=False, default=str)
         literal = line if len(line) < 80 else pretty(example)
-        given.append(_WORD.sub(lambda found: words.get(found[0], found[0]), literal))
-    return ", ".join([*given, if_match] if operation.if_match else given)
+        arguments.append(_JSON_LITERAL.sub(lambda found: words.get(found[0], found[0]), literal))
+    return ", ".join([*arguments, if_match] if operation.if_match else arguments)
 
 
 def pace(per_second: float) -> str:
-    """Write how many requests in which time, such as `100 a second`."""
+    """Format a rate, such as `100 a second`."""
     return f"{per_second:,.0f} a second" if per_second >= 1 else f"{per_second * 60:,.0f} a minute"
 
 
 def in_words(rate: str) -> str:
-    """Write the rate class of an operation with its numbers, as requests are charged."""
+    """Describe a rate class with its limits by plan tier."""
     first, *larger = (pace(rates[rate][0]).partition(" ") for rates in TIERS.values())
     return f"{rate}: {first[0]} requests {first[2]}, {' or '.join(number for number, _, _ in larger)} in larger plans"

@@ -1,4 +1,4 @@
-"""One sample of each event type as it is sent, thin and fat, about one made-up product; the same each time."""
+"""One deterministic sample of each event type, thin and fat, about a fictitious product."""
 
 import json
 import re
@@ -25,23 +25,23 @@ _DIGITS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """What is POSTed to an endpoint that asks for thin payloads, and to one that asks for fat ones (None: the same)."""
+    """Bodies sent to endpoints with thin and with fat payloads (None: the same)."""
 
     thin: Any
     fat: Any
 
 
-def _steady(text: str, type: str) -> str:
-    """The text with made-up ids that are the same each time, so that the page is."""
-    known: dict[str, str] = {}
+def _with_fixed_ids(text: str, type: str) -> str:
+    """Replace random IDs by deterministic ones, so that the page is reproducible."""
+    fixed_by_id: dict[str, str] = {}
 
-    def made(found: re.Match[str]) -> str:
-        if found[0] not in known:
-            digest = sha256(f"{type} {len(known)}".encode()).digest()
-            known[found[0]] = f"{found[1]}_" + "".join(_DIGITS[byte % len(_DIGITS)] for byte in digest[:22])
-        return known[found[0]]
+    def fixed_id(match: re.Match[str]) -> str:
+        if match[0] not in fixed_by_id:
+            digest = sha256(f"{type} {len(fixed_by_id)}".encode()).digest()
+            fixed_by_id[match[0]] = f"{match[1]}_" + "".join(_DIGITS[byte % len(_DIGITS)] for byte in digest[:22])
+        return fixed_by_id[match[0]]
 
-    return _ID.sub(made, text)
+    return _ID.sub(fixed_id, text)
 
 
 def _put(target: dict[str, Any], path: str, value: Any) -> None:
@@ -51,31 +51,31 @@ def _put(target: dict[str, Any], path: str, value: Any) -> None:
     target[name] = value
 
 
-def _stated(type: str) -> Event:
+def _sample_event(type: str) -> Event:
     return sample(type, new_id("cat"), _NOW)
 
 
 def _resource(noun: str, event: Event, **more: Any) -> dict[str, Any]:
-    """What the event is about, as reading it answers."""
+    """Return the event's subject as its read operation returns it."""
     made: dict[str, Any] = {"object": noun, "id": event.data["id"], **more, "version": event.version}
-    for path, _, new in _stated(f"{noun}.created").fields:
+    for path, _, new in _sample_event(f"{noun}.created").fields:
         _put(made, path, new)
     return made
 
 
 def _object(event: Event) -> dict[str, Any] | None:
-    """`data.object` of a fat payload; None where there is none."""
+    """Return `data.object` of a fat payload, or None."""
     moment = "2026-11-20T13:08:00.123Z"
     noun = event.type.partition(".")[0]
     if noun not in NOUNS:
         return None
     if noun == "offer":
-        around = {name: event.data[name] for name in ("source", "location", "variant", "product")}
-        return _resource(noun, event, **around, catalogue=event.catalogue, observed_at=moment)
+        references = {name: event.data[name] for name in ("source", "location", "variant", "product")}
+        return _resource(noun, event, **references, catalogue=event.catalogue, observed_at=moment)
     active = {"status": "discontinued" if event.type == "product.discontinued" else "active"}
     if noun == "variant":
-        around = {"product": event.data["product"]}
-        return _resource(noun, event, **around, **active, offers=[], updated_at=moment)
+        references = {"product": event.data["product"]}
+        return _resource(noun, event, **references, **active, offers=[], updated_at=moment)
     return _resource(
         noun, event, catalogue=event.catalogue, **active, visibility="listed", variants=[], created_at=moment,
         updated_at=moment,
@@ -83,18 +83,18 @@ def _object(event: Event) -> dict[str, Any] | None:
 
 
 def _special(type: str, table: Table) -> Event | None:
-    """Events that test mode sends no sample of, and the service sends all the same."""
+    """Return a sample of an event type for which test mode sends none, or None."""
     endpoint = new_id("whe")
     if type == "webhook.test":
         return Event(type, endpoint, 1, {"id": endpoint, "url": "https://shop.example/hooks"})
     if type == "usage.threshold_reached":
         org = new_id("org")
-        told = {"id": org, "meter": "records", "threshold": 80, "used": 412_000, "included": 500_000}
-        return Event(type, org, 1, {**schema.example(USAGE.schema), **told})
+        usage = {"id": org, "meter": "records", "threshold": 80, "used": 412_000, "included": 500_000}
+        return Event(type, org, 1, {**schema.example(USAGE.schema), **usage})
     if type == "delivery.disabled":
         reply = next((dict(row.reply or {}) for row in table if row.id == "webhooks.read"), None)
         if reply is not None:
-            reason = {"code": "failing", "message": "Nothing succeeded for 72 hours."}
+            reason = {"code": "failing", "message": "No delivery succeeded for 72 hours."}
             data = {**schema.example(reply), "id": endpoint, "status": "disabled", "status_reason": reason}
             return Event(type, endpoint, 3, data)
     if type == "export.completed":
@@ -107,8 +107,8 @@ def _special(type: str, table: Table) -> Event | None:
 
 
 def sample_of(type: str, table: Table) -> Sample | None:
-    """The sample; None for a type whose payload is not known, since nothing sends it."""
-    event = _stated(type) if type in TYPES_WITH_SAMPLE else _special(type, table)
+    """Return the sample; None for a type that is not sent yet."""
+    event = _sample_event(type) if type in TYPES_WITH_SAMPLE else _special(type, table)
     if event is None:
         return None
     event.identify(AuditContext(Actor("service", "worker"), "sample"))
@@ -117,5 +117,5 @@ def sample_of(type: str, table: Table) -> Sample | None:
     fat = None
     if object is not None:
         fat = json.loads(WirePayloadRendering().fat(json.dumps(whole).encode(), json.dumps(object).encode()))
-    pair = json.loads(_steady(json.dumps([thin(whole), fat], ensure_ascii=False), type))
+    pair = json.loads(_with_fixed_ids(json.dumps([thin(whole), fat], ensure_ascii=False), type))
     return Sample(pair[0], pair[1])

@@ -1,4 +1,4 @@
-"""JSON Schemas as readable HTML: names, types, bounds and descriptions, nested as the JSON is."""
+"""JSON Schemas as HTML: names, types, bounds and descriptions, nested like the JSON."""
 
 import re
 from collections.abc import Mapping
@@ -14,9 +14,9 @@ Schema = Mapping[str, Any]
 
 WHO = {
     "any": "any credential",
-    "person": "a person who is signed in",
-    "member_session": "a member who is signed in to the console",
-    "owner": "an owner of the organisation who is signed in",
+    "person": "a signed-in person",
+    "member_session": "a member signed in to the console",
+    "owner": "a signed-in owner of the organisation",
 }
 _MARKDOWN = MarkdownIt("commonmark", {"html": True}).enable("table")
 
@@ -31,23 +31,23 @@ BOUNDS = (
 )
 
 
-_PLAIN = (("minLength", 0), ("minLength", 1))
-"""Bounds that go without saying."""
+_IMPLIED_BOUNDS = (("minLength", 0), ("minLength", 1))
+"""Bounds that are not mentioned."""
 _ID = re.compile(r"\^(\w+_)\[0-9A-Za-z\]")
 
 
 def inline(text: str) -> str:
-    """One line of Markdown, such as a description, as HTML."""
+    """Render one line of Markdown as HTML."""
     return str(_MARKDOWN.renderInline(text))
 
 
 def paragraphs(text: str) -> str:
-    """Some Markdown without headings as HTML."""
+    """Render Markdown without headings as HTML."""
     return str(_MARKDOWN.render(text))
 
 
 def type_of(schema: Schema) -> str:
-    """The type in a few words: `string`, `array of integer`, `string or null`."""
+    """Return a short description of the type: `string`, `array of integer`, `string or null`."""
     if "enum" in schema:
         return " | ".join(f"<code>{escape(str(value))}</code>" for value in schema["enum"][:40])
     if "const" in schema:
@@ -60,45 +60,45 @@ def type_of(schema: Schema) -> str:
     if kind == "array":
         return f"array of {type_of(schema.get('items', {}))}"
     if found := _ID.match(schema.get("pattern", "")):
-        return f"id, <code>{found[1]}…</code>"
+        return f"ID, <code>{found[1]}…</code>"
     name = schema.get("title") or schema.get("format") or kind
     return escape(str(name if kind in ("object", "string") else kind))
 
 
 def bounds_of(schema: Schema) -> str:
-    """The bounds as a phrase; cursors have none that anybody needs to know."""
+    """Return the bounds as a phrase; empty for cursors."""
     if schema.get("format") == "cursor":
         return ""
-    stated = [(key, words) for key, words in BOUNDS if key in schema and (key, schema[key]) not in _PLAIN]
-    return ", ".join(words.format(schema[key]) for key, words in stated)
+    bounds = [(key, words) for key, words in BOUNDS if key in schema and (key, schema[key]) not in _IMPLIED_BOUNDS]
+    return ", ".join(words.format(schema[key]) for key, words in bounds)
 
 
-def _inner(schema: Schema) -> Schema | None:
-    """The object inside a schema whose fields are worth listing."""
+def _object_schema(schema: Schema) -> Schema | None:
+    """Return the object schema inside a schema whose fields are worth listing, or None."""
     kinds = schema.get("type", ())
     if "object" in kinds:
         if schema.get("properties"):
             return schema
         values = schema.get("additionalProperties")
-        return _inner(values) if isinstance(values, Mapping) else None
+        return _object_schema(values) if isinstance(values, Mapping) else None
     if "array" in kinds:
-        return _inner(schema.get("items", {}))
-    return next((found for part in schema.get("anyOf", ()) if (found := _inner(part)) is not None), None)
+        return _object_schema(schema.get("items", {}))
+    return next((found for part in schema.get("anyOf", ()) if (found := _object_schema(part)) is not None), None)
 
 
 def note_of(schema: Schema, bounded: bool = True) -> str:
-    """The description, and the bounds (where they bind the reader) as a sentence of their own."""
+    """Return the description and, if `bounded`, the bounds as a sentence."""
     bounds = bounds_of(schema) if bounded else ""
     parts = [inline(str(schema.get("description", ""))), f"{bounds[:1].upper()}{bounds[1:]}"]
     return " ".join(f"{part.rstrip('.')}." for part in parts if part)
 
 
 def fields(schema: Schema, bounded: bool = True, depth: int = 0) -> str:
-    """The fields of an object schema as nested lists; deep levels are folded away.
+    """Render the fields of an object schema as nested lists, with deep levels collapsed.
 
-    `bounded` tells the bounds of values as well, which matter to who sends them.
+    `bounded` adds the bounds of values, for request bodies.
     """
-    inner = _inner(schema)
+    inner = _object_schema(schema)
     if inner is None:
         return ""
     required = set(inner.get("required", ()))
@@ -118,5 +118,5 @@ def _field(name: str, schema: Schema, required: bool, bounded: bool, depth: int)
 
 
 def example_of(operation: Operation) -> Any:
-    """The example of an operation's answer."""
+    """Return the example of an operation's response."""
     return operation.example if operation.example is not None else wire.example(dict(operation.reply or {}))

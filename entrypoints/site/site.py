@@ -1,4 +1,4 @@
-"""The documentation site as Sphinx built it (build.py), with the addresses of this service, and pages that stand alone."""
+"""The documentation site as built by Sphinx (build.py), with the service's URLs, and standalone pages."""
 
 import json
 import mimetypes
@@ -13,21 +13,21 @@ from typing import Any
 from jinja2 import Environment, PackageLoader
 
 BUILT = Path(str(files("entrypoints.site"))) / "html"
-"""The folder of the built site: in a checkout made by `make docs`, in a wheel by setup.py."""
+"""Folder of the built site: in a checkout created by `make docs`, in a wheel by setup.py."""
 POLICY_FILE = "policy.json"
 BASE_URL = "https://api.joinery.invalid"
 DOCS_URL = "https://docs.joinery.invalid"
-"""Stand in the built pages for the addresses at which the API and the error types are published."""
+"""Placeholders in the built pages for the URLs of the API and of the error types."""
 HOME = "/docs/"
 _NEAREST = 6
-"""Pages that an unknown address is answered with."""
+"""Suggestions on the page for an unknown path."""
 _MISTYPED = 40
-"""Characters of a name that is compared with those of pages: nobody mistypes a longer one, and comparing takes its time."""
+"""Maximum characters of a name that is compared with page names, to limit the cost."""
 _STYLE = files("entrypoints.site").joinpath("plain.css").read_text("utf-8").strip()
 
 
 def hash_source(text: str) -> str:
-    """Write the source of a Content-Security-Policy that allows an inline text."""
+    """Return the Content-Security-Policy source that allows an inline text."""
     return f"'sha256-{b64encode(sha256(text.encode()).digest()).decode()}'"
 
 
@@ -39,7 +39,7 @@ def _policy(scripts: Iterable[str], styles: Iterable[str]) -> str:
 
 
 PLAIN_POLICY = _policy((), [hash_source(_STYLE)])
-"""The Content-Security-Policy of pages that stand alone."""
+"""Content-Security-Policy of standalone pages."""
 
 
 _TEMPLATES = Environment(
@@ -48,24 +48,24 @@ _TEMPLATES = Environment(
 
 
 def plain(template: str, **values: Any) -> str:
-    """Write a page that stands alone: no menu, no search, no script."""
+    """Render a standalone page, without menu, search or scripts."""
     return _TEMPLATES.get_template(f"{template}.html.jinja").render(values, style=_STYLE)
 
 
 class Site:
-    """Files by their address. `base_url` is where the API is reached, `docs_url` where error types are published."""
+    """Files of the site by path. `base_url` is the URL of the API, `docs_url` that of error types."""
 
     def __init__(self, base_url: str, docs_url: str) -> None:
         self._urls = ((BASE_URL, base_url), (DOCS_URL, docs_url))
-        is_built = (BUILT / POLICY_FILE).is_file()  # it is written last
+        is_built = (BUILT / POLICY_FILE).is_file()  # the build writes it last
         paths = [path for path in BUILT.rglob("*") if path.is_file()] if is_built else []
         self._files = {path.relative_to(BUILT).as_posix(): path for path in paths}
         allowed = json.loads((BUILT / POLICY_FILE).read_text("utf-8")) if is_built else {}
         self.policy = _policy(allowed.get("script", ()), allowed.get("style", ()))
-        """The Content-Security-Policy that pages are served with."""
+        """Content-Security-Policy of the pages."""
 
     def moved(self, path: str) -> str | None:
-        """Find the address to which one leads that has no page of its own; None for any other."""
+        """Return the redirect target of a path without a page of its own, or None."""
         if path in {"/", HOME.rstrip("/")}:
             return HOME
         bare = path.rstrip("/")
@@ -74,7 +74,7 @@ class Site:
         return f"/docs{path}" if path.startswith("/errors") and self._find(f"/docs{path}") else None
 
     def read(self, path: str) -> tuple[str, bytes] | None:
-        """Read the media type and the content of the file at the address; None where there is none."""
+        """Return media type and content of the file at the path, or None."""
         file = self._find(path)
         if file is None:
             return None
@@ -91,9 +91,9 @@ class Site:
         return self._files.get(f"{name}.html") or self._files.get(name)
 
     def lost(self, path: str) -> str:
-        """Write the page for an address that there is not, with those that may have been meant."""
+        """Render the page for an unknown path, with similar pages."""
         pages = {name.removesuffix(".html").rpartition("/")[2]: name for name in self._files if name.endswith(".html")}
         name = path.rstrip("/").rpartition("/")[2]
-        alike = get_close_matches(name, pages, _NEAREST, 0.6) if len(name) <= _MISTYPED else []
-        nearest = [HOME + pages[one].removesuffix(".html") for one in alike]
+        similar = get_close_matches(name, pages, _NEAREST, 0.6) if len(name) <= _MISTYPED else []
+        nearest = [HOME + pages[name].removesuffix(".html") for name in similar]
         return plain("lost", path=path, nearest=nearest, is_built=bool(self._files))

@@ -1,4 +1,4 @@
-"""The public page of how the service does, readable when nothing else is: made of what is known, and says what is not."""
+"""Public status page, rendered from the last known state, with a note on unavailable data."""
 
 from collections.abc import Sequence
 from datetime import date, datetime, timedelta
@@ -16,7 +16,7 @@ def page(
     now: datetime,
     read_at: datetime | None,
 ) -> str:
-    """Write the whole page. `down` are dependencies that do not answer now; `status` and `history` are as of `read_at`."""
+    """Render the page. `down` are dependencies that do not respond now; `status` and `history` are as of `read_at`."""
     days = [now.date() - timedelta(days=ago) for ago in reversed(range(DAYS))]
     return plain(
         "status", status=status, history=history, down=down, now=now, read_at=read_at, days=days, uptimes=_uptimes

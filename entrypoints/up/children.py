@@ -1,4 +1,4 @@
-"""The service's own processes: their command lines, and the environment and ports that they are given."""
+"""Command lines, environment and ports of the service's own processes."""
 
 import os
 import socket
@@ -15,17 +15,17 @@ ARGUMENTS: Final[Mapping[str, Sequence[str]]] = {
     "scheduler": ("scheduler",),
     "mail": ("mail",),
 }
-"""Deliveries have a process of their own, so that a run that computes never holds them up."""
+"""Deliveries have their own process, so that a compute-intensive run never delays them."""
 MAIL_PORT = 2525
-"""Where mail is taken, unless another program listens there."""
+"""Default port of the mail listener, unless it is in use."""
 
 
 Children = Callable[[Mapping[str, str]], Mapping[str, Sequence[str]]]
-"""Given the environment, returns the command line of each process by its name."""
+"""Returns the command line of each process by name for an environment."""
 
 
 def service(_: Mapping[str, str]) -> Mapping[str, Sequence[str]]:
-    """Name `joinery …` for each process, run by this interpreter, never by modules of the current directory (-P)."""
+    """Return `joinery …` for each process, run by this interpreter without modules of the current directory (-P)."""
     command = (sys.executable, "-P", "-m", "entrypoints.cli.main")
     return {name: (*command, *arguments) for name, arguments in ARGUMENTS.items()}
 
@@ -33,7 +33,7 @@ def service(_: Mapping[str, str]) -> Mapping[str, Sequence[str]]:
 def environment(
     data: DataDir, port: int, *, database_url: str, redis_url: str, demo: bool, given: Mapping[str, str] | None = None
 ) -> dict[str, str]:
-    """Build the children's environment: what is `given` (this process's own by default), completed by `JOINERY_…`."""
+    """Return the environment of the processes: `given` (by default this process's own), completed by `JOINERY_…`."""
     given = os.environ if given is None else given
     env = {
         "JOINERY_BASE_URL": f"http://127.0.0.1:{port}",
@@ -63,7 +63,7 @@ def environment(
 
 
 def bind(port: int) -> int:
-    """Return the port if it is free on the loopback address, a free one for 0. Raises OSError, OverflowError."""
+    """Return the port if it is free on the loopback address; a free one for 0. Raises OSError or OverflowError."""
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         probe.bind(("127.0.0.1", port))

@@ -1,4 +1,4 @@
-"""Programs that the supervisor starts: tied to it, logged, watched for their end, stopped in good time."""
+"""Processes of the supervisor: tied to its lifetime, logged, watched and stopped."""
 
 import asyncio
 import contextlib
@@ -12,20 +12,20 @@ from pathlib import Path
 from adapters.processes.fork_server import die_with_parent
 
 LOG_LIMIT = 16 * 2**20
-"""Bytes after which a log is put aside (as `….1`) when its program starts."""
+"""Size in bytes from which a log is rotated (to `….1`) when its program starts."""
 _TAIL = 8192
 
 
 class Process:
-    """A running program, in a session of its own, so that Ctrl-C at a terminal reaches the supervisor only.
+    """A running program in its own session, so that Ctrl-C at a terminal reaches the supervisor only.
 
     Args:
-        argv: its command line
-        env: all that it sees of the environment
-        log: where it writes
-        death: the signal that the kernel sends it when the supervisor dies
-        user: the user and group that it runs as (None: those of the supervisor)
-        directory: the directory that it is started in (None: that of the supervisor)
+            argv: the command line
+            env: the complete environment
+            log: the log file
+            death: the signal that the kernel sends to the program if the supervisor dies
+            user: the user and group of the program (None: those of the supervisor)
+            directory: the working directory (None: that of the supervisor)
 
     """
 
@@ -60,11 +60,11 @@ class Process:
 
     @property
     def pid(self) -> int:
-        """The program's process id."""
+        """Process ID of the program."""
         return self._popen.pid
 
     def output(self) -> str:
-        """Return the last of what the program wrote to its log."""
+        """Return the end of the program's log output."""
         try:
             with self._log.open("rb") as file:
                 file.seek(max(self._log_start, file.seek(0, os.SEEK_END) - _TAIL))
@@ -74,19 +74,19 @@ class Process:
 
     def last_line(self) -> str:
         """Return the last line of the output."""
-        return self.output().rpartition("\n")[2] or "it said nothing"
+        return self.output().rpartition("\n")[2] or "no output"
 
     def ended(self) -> int | None:
-        """Return the exit code, negative for a signal, or None while it runs."""
+        """Return the exit code, negative for a signal, or None while the program runs."""
         return self._popen.poll()
 
     async def wait(self) -> int:
-        """Return the exit code, once it ended."""
-        # a thread of its own: as many processes are waited for as there are
+        """Wait for the program to end and return its exit code."""
+        # a thread per process, because all are awaited at the same time
         return await asyncio.get_running_loop().run_in_executor(ThreadPoolExecutor(1), self._popen.wait)
 
     async def stop(self, gentle: signal.Signals, within: float) -> None:
-        """Ask the program to end; after `within` seconds end it. What it started is ended in any case."""
+        """Send the signal `gentle`, and kill the program after `within` seconds; its children are killed in any case."""
         self._signal(gentle)
         try:
             async with asyncio.timeout(within):
@@ -98,7 +98,7 @@ class Process:
             self.kill()
 
     def kill(self) -> None:
-        """End the program and all that it started, now."""
+        """Kill the program and its children."""
         self._signal(signal.SIGKILL)
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self.pid, signal.SIGKILL)
@@ -110,7 +110,7 @@ class Process:
 
 
 def before_exec(death: signal.Signals, *, user: int | None = None, directory: Path | None = None) -> Callable[[], None]:
-    """Return what a child does between fork and exec: enter `directory`, become `user` for good, tie itself to this process."""
+    """Return a function for the child between fork and exec: change to `directory` and `user`, and tie it to this process."""
     parent = os.getpid()
 
     def prepare() -> None:
@@ -126,12 +126,12 @@ def before_exec(death: signal.Signals, *, user: int | None = None, directory: Pa
 
 
 class Part:
-    """Something that is started again and again: a server, or a process of the service.
+    """A restartable component: a server, or a process of the service.
 
     Attributes:
-        name: how messages and its log file call it
-        gentle: the signal that asks it to end
-        grace: seconds that it has to end by itself
+            name: the name in messages and of the log file
+            gentle: the signal that requests a stop
+            grace: seconds until the component is killed
     """
 
     gentle: signal.Signals = signal.SIGTERM
@@ -143,21 +143,21 @@ class Part:
         self.process: Process | None = None
 
     async def start(self) -> Process:
-        """Start it; return once it serves.
+        """Start the component; return when it serves.
 
         Raises:
-            UpError: It does not start.
+            UpError: The component does not start.
         """
         raise NotImplementedError
 
     async def stop(self) -> None:
-        """End it, also in the middle of a start."""
+        """Stop the component, even during its start."""
         if self.process is not None:
             await self.process.stop(self.gentle, self.grace)
 
 
 class Child(Part):
-    """One process of the service; it says by itself (readiness) when it serves."""
+    """One process of the service; it reports its readiness itself."""
 
     grace = 15.0
 
@@ -166,6 +166,6 @@ class Child(Part):
         self._argv, self._env = argv, env
 
     async def start(self) -> Process:
-        """Start it."""
+        """Start the process."""
         self.process = Process(self._argv, self._env, self.log)
         return self.process

@@ -1,4 +1,4 @@
-"""The servers that come with the package, over Unix sockets only: PostgreSQL, its files, its start and its stop, and Valkey."""
+"""Embedded servers, over Unix sockets only: PostgreSQL and Valkey."""
 
 import asyncio
 import contextlib
@@ -24,12 +24,12 @@ SETTINGS: Final[dict[str, str]] = tomllib.loads(files(__package__).joinpath("pos
 _START_TIMEOUT = 60.0
 _VALKEY_TIMEOUT = 20.0
 _STATE_LINE = 7
-"""The line of postmaster.pid that says `ready`, from 0."""
-_STILL_HELD = ("pre-existing shared memory block", "lock file", "Address already in use", "is already in use")
+"""Index of the line of postmaster.pid that contains `ready`."""
+_STILL_IN_USE = ("pre-existing shared memory block", "lock file", "Address already in use", "is already in use")
 NOBODY = 65534
-"""The user and group that servers run as when the supervisor is root (PostgreSQL refuses to be root)."""
+"""User and group of the servers if the supervisor is root (PostgreSQL refuses to run as root)."""
 HERE = "/proc/self/cwd"
-"""The data directory as its server names it when it may not walk there: the directory it was started in."""
+"""Path of the data directory for a server that cannot access it by name: its working directory."""
 
 _INITDB = (
     "--username=postgres",
@@ -44,7 +44,7 @@ _ROLE_AND_DATABASE = b"CREATE ROLE joinery LOGIN CREATEDB CREATEROLE\nCREATE DAT
 
 
 class Cluster:
-    """A data directory of PostgreSQL and the user that its server runs as (None: this one)."""
+    """PostgreSQL data directory, and the user that its server runs as (None: this one)."""
 
     def __init__(self, path: Path) -> None:
         self.path = path.absolute()
@@ -56,18 +56,18 @@ class Cluster:
             self.home = binaries.reachable_home(self.home)
 
     def argument(self, path: Path) -> str:
-        """Return how the server is given the directory `path`, which it is started in."""
+        """Return the path of `path`, the working directory, as an argument of the server."""
         return str(path) if self.user is None or binaries.open_to_all(path.parent) else HERE
 
     def program(self, name: str) -> str:
-        """Return the path of one of PostgreSQL's programs."""
+        """Return the path of a PostgreSQL program."""
         return str(self.home / "bin" / name)
 
     async def ensure(self) -> None:
-        """Make the cluster when there is none.
+        """Create the cluster if it does not exist.
 
         Raises:
-            UpError: There is another one, or something else.
+            UpError: The cluster is of another version or user, or the directory contains other files.
         """
         version = self.path / "PG_VERSION"
         if version.is_file():
@@ -75,10 +75,10 @@ class Cluster:
             return
         if self.path.exists() and any(self.path.iterdir()):
             raise UpError(
-                f"{self.path} is not empty and holds no database; move its files away, or choose another directory "
+                f"{self.path} is not empty and contains no database. Move its files, or choose another directory "
                 "with --data-dir."
             )
-        await self._make()
+        await self._create()
 
     def pid_lines(self) -> list[str]:
         """Return the lines of postmaster.pid."""
@@ -90,27 +90,29 @@ class Cluster:
     def _check(self, major: str) -> None:
         if major != binaries.POSTGRES_MAJOR:
             raise UpError(
-                f"The database in {self.path} was made by PostgreSQL {major}, and this Joinery brings PostgreSQL "
-                f"{binaries.POSTGRES_MAJOR}; dump it with pg_dump {major} and load it into a fresh --data-dir, or set "
+                f"The database in {self.path} was created by PostgreSQL {major}, but this Joinery contains PostgreSQL "
+                f"{binaries.POSTGRES_MAJOR}. Dump it with pg_dump {major} and load it into a new --data-dir, or set "
                 "JOINERY_DATABASE_URL to a server of that version."
             )
         owner = self.path.stat().st_uid
         if os.geteuid() not in (0, owner):
             raise UpError(
-                f"The database in {self.path} belongs to another user (id {owner}); start Joinery as that user, or "
+                f"The database in {self.path} belongs to another user (ID {owner}). Start Joinery as that user, or "
                 "choose another directory with --data-dir."
             )
 
-    async def _make(self) -> None:
+    async def _create(self) -> None:
         fresh = self.path.with_name(self.path.name + ".new")
         if fresh.exists():
             shutil.rmtree(fresh)
         fresh.mkdir(mode=0o700, parents=True)
         if self.user is not None:
             os.chown(fresh, self.user, self.user)
-        where = self.argument(fresh)
-        await self._run([self.program("initdb"), "--pgdata", where, *_INITDB], fresh, b"")
-        await self._run([self.program("postgres"), "--single", "-D", where, "postgres"], fresh, _ROLE_AND_DATABASE)
+        directory_argument = self.argument(fresh)
+        await self._run([self.program("initdb"), "--pgdata", directory_argument, *_INITDB], fresh, b"")
+        await self._run(
+            [self.program("postgres"), "--single", "-D", directory_argument, "postgres"], fresh, _ROLE_AND_DATABASE
+        )
         if self.path.exists():
             self.path.rmdir()
         fresh.rename(self.path)
@@ -130,51 +132,51 @@ class Cluster:
             if process.returncode is None:
                 process.kill()
         if process.returncode != 0:
-            raise _refusal(self.path, output.decode("utf-8", "replace"))
+            raise _start_error(self.path, output.decode("utf-8", "replace"))
 
 
 def environment() -> dict[str, str]:
-    """Return all that PostgreSQL's programs see of the environment."""
+    """Return the complete environment of PostgreSQL's programs."""
     return {"PATH": os.defpath, "LC_ALL": "C", "TZ": "UTC"}
 
 
-def _refusal(path: Path, output: str) -> UpError:
-    """Put what PostgreSQL said on its way out into one sentence."""
+def _start_error(path: Path, output: str) -> UpError:
+    """Summarise PostgreSQL's output in one error."""
     if "No space left on device" in output or "Disk quota exceeded" in output:
-        return UpError(f"The disk of {path} is full; free some room, or choose another disk with --data-dir.")
+        return UpError(f"The disk of {path} is full. Free some space, or choose another disk with --data-dir.")
     lines = [line for line in output.splitlines() if line.strip()]
     complaints = [line for line in lines if "FATAL" in line or "PANIC" in line or "error:" in line]
-    last = (complaints or lines or ["it said nothing"])[-1].strip()
+    last = (complaints or lines or ["no output"])[-1].strip()
     return UpError(
-        f"The embedded PostgreSQL did not start ({last}); its log is {path.parent / 'log' / 'postgres.log'}."
+        f"The embedded PostgreSQL did not start ({last}). See its log {path.parent / 'log' / 'postgres.log'}."
     )
 
 
 class _Server(Part):
-    """A server of one data directory `home`: socket in a folder of its own, log in `home`/log."""
+    """A server of the data directory `home`, with its own socket folder and its log in `home`/log."""
 
     sockets: Path
-    """The folder; set by `start`."""
+    """The socket folder; set by `start`."""
 
     def __init__(self, name: str, home: Path) -> None:
         self.home = home.absolute()
         super().__init__(name, self.home / "log" / f"{name}.log")
 
     def make_sockets(self, user: int | None = None) -> None:
-        """Make the folders of the log and of the socket, which `user` may enter."""
+        """Create the folders of the log and of the socket, which `user` can access."""
         self.log.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         self.sockets = socket_directory(self.home, self.name, user)
 
     async def stop(self) -> None:
-        """Shut down, and leave no empty folder behind."""
+        """Stop the server and remove its empty socket folder."""
         await super().stop()
         if hasattr(self, "sockets"):
             with contextlib.suppress(OSError):
                 self.sockets.rmdir()
 
 
-async def _serves_by(process: Process, serves: Callable[[], Awaitable[bool]], until: float) -> bool:
-    """Wait until a server takes connections; return False if it ends or the time is over before."""
+async def _wait_until_serving(process: Process, serves: Callable[[], Awaitable[bool]], until: float) -> bool:
+    """Wait until the server accepts connections; return False if it ends or the time is up."""
     while process.ended() is None and time.monotonic() < until:
         if await serves():
             return True
@@ -183,7 +185,7 @@ async def _serves_by(process: Process, serves: Callable[[], Awaitable[bool]], un
 
 
 class Postgres(_Server):
-    """The server of one data directory `home`: cluster in `home`/postgres, log in `home`/log/postgres.log.
+    """PostgreSQL server of the data directory `home`: cluster in `home`/postgres, log in `home`/log/postgres.log.
 
     >>> postgres = Postgres(Path("/var/lib/joinery"))
     >>> process = await postgres.start()
@@ -199,15 +201,15 @@ class Postgres(_Server):
         self._settings = {**SETTINGS, **(settings or {})}
 
     def url(self, database: str = "joinery", user: str = "joinery") -> str:
-        """Return where clients connect; role `joinery` owns database `joinery`, `postgres` is the superuser."""
+        """Return the connection URL; role `joinery` owns database `joinery`, `postgres` is the superuser."""
         return f"postgresql://{quote(user)}@/{quote(database)}?host={quote(str(self.sockets), safe='')}"
 
     async def start(self) -> Process:
-        """Make the database when there is none, start its server, return once it takes connections."""
+        """Create the database if needed and start its server; return when it accepts connections."""
         cluster = Cluster(self.home / "postgres")
         self.make_sockets(cluster.user)
         await cluster.ensure()
-        await _clear(cluster, self.sockets)
+        await _remove_leftovers(cluster, self.sockets)
         argv = [cluster.program("postgres"), "-D", cluster.argument(cluster.path)]
         for name, value in {**self._settings, "unix_socket_directories": str(self.sockets)}.items():
             argv += ["-c", f"{name}={value}"]
@@ -221,34 +223,34 @@ class Postgres(_Server):
                 lines = cluster.pid_lines()
                 return lines[:1] == [pid] and [line.strip() for line in lines[_STATE_LINE:]][:1] == ["ready"]
 
-            if await _serves_by(process, serves, until):
+            if await _wait_until_serving(process, serves, until):
                 return process
             await process.stop(signal.SIGINT, 5.0)
             output = process.output()
-            if time.monotonic() > until or not any(words in output for words in _STILL_HELD):
+            if time.monotonic() > until or not any(words in output for words in _STILL_IN_USE):
                 await self.stop()
-                raise _refusal(cluster.path, output)
+                raise _start_error(cluster.path, output)
             await asyncio.sleep(0.1)
 
 
-async def _clear(cluster: Cluster, sockets: Path) -> None:
-    """Remove what a killed supervisor left behind: the directory is locked by us, so none of it is in use."""
+async def _remove_leftovers(cluster: Cluster, sockets: Path) -> None:
+    """Remove remains of a killed supervisor; the directory is locked by this process, so they are not in use."""
     first = "".join(cluster.pid_lines()[:1]).strip()
     pid = int(first) if first.isdigit() else 0
-    if pid and _serves(pid, cluster):
+    if pid and _is_server_of(pid, cluster):
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.kill(pid, signal.SIGINT)
         until = time.monotonic() + Postgres.grace
-        while _serves(pid, cluster) and time.monotonic() < until:
+        while _is_server_of(pid, cluster) and time.monotonic() < until:
             await asyncio.sleep(0.01)
-    elif pid and _exists(pid):  # the number went to another process, which PostgreSQL would take for a server
+    elif pid and _exists(pid):  # another process has this ID, and PostgreSQL would take it for a server
         (cluster.path / "postmaster.pid").unlink(missing_ok=True)
         for path in sockets.glob(".s.PGSQL.*"):
             path.unlink(missing_ok=True)
 
 
-def _serves(pid: int, cluster: Cluster) -> bool:
-    """Return whether the process is a server of this very directory (its number may have gone to another by now)."""
+def _is_server_of(pid: int, cluster: Cluster) -> bool:
+    """Return whether the process is a server of this directory (its ID may have been reused)."""
     if sys.platform == "linux":
         try:
             return Path(f"/proc/{pid}/cwd").samefile(cluster.path)
@@ -268,7 +270,7 @@ def _exists(pid: int) -> bool:
 
 
 class Valkey(_Server):
-    """The Valkey server of one data directory; it holds nothing that the database does not."""
+    """Valkey server of a data directory; contains no data that is not in the database."""
 
     grace = 5.0
 
@@ -276,11 +278,11 @@ class Valkey(_Server):
         super().__init__("valkey", home)
 
     def url(self) -> str:
-        """Return where clients connect (`unix://…`)."""
+        """Return the connection URL (`unix://…`)."""
         return f"unix://{self.sockets / 'valkey.sock'}"
 
     async def start(self) -> Process:
-        """Start the server, empty; return once it takes connections."""
+        """Start the server without data; return when it accepts connections."""
         self.make_sockets()
         socket = self.sockets / "valkey.sock"
         socket.unlink(missing_ok=True)
@@ -298,13 +300,13 @@ class Valkey(_Server):
         argv = [str(binaries.valkey_program()), *(word for pair in options.items() for word in pair)]
         env = {"PATH": os.defpath, "LC_ALL": "C"}
         process = self.process = Process(argv, env, self.log, death=signal.SIGTERM)
-        if await _serves_by(process, lambda: _answers(socket), time.monotonic() + _VALKEY_TIMEOUT):
+        if await _wait_until_serving(process, lambda: _responds(socket), time.monotonic() + _VALKEY_TIMEOUT):
             return process
         await self.stop()
-        raise UpError(f"The embedded Valkey did not start ({process.last_line()}); see {self.log}.")
+        raise UpError(f"The embedded Valkey did not start ({process.last_line()}). See {self.log}.")
 
 
-async def _answers(socket: Path) -> bool:
+async def _responds(socket: Path) -> bool:
     try:
         reader, writer = await asyncio.open_unix_connection(str(socket))
     except OSError:

@@ -1,4 +1,4 @@
-"""`joinery up`: the parent of a database, a queue and the service's processes, from the first start to a clean stop."""
+"""`joinery up`: supervisor of a database, a queue and the service's processes."""
 
 import asyncio
 import errno
@@ -20,32 +20,32 @@ from entrypoints.up.process import Child, Part, Process
 from entrypoints.up.servers import Postgres, Valkey
 
 Hook = Callable[[Mapping[str, str]], Awaitable[None]]
-"""Called with the children's environment."""
+"""Called with the processes' environment."""
 
 MAX_CRASHES = 5
-"""Crashes in a row before the service was ever ready, after which starting is given up."""
+"""Consecutive crashes before the service is ready, after which the start is aborted."""
 STEADY = 30.0
-"""Seconds after which a part counts as running well again."""
+"""Seconds after which a component counts as stable again."""
 FIRST_PAUSE = 0.25
 LONGEST_PAUSE = 30.0
 LOG = logging.getLogger("joinery.up")
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
-def _say(line: str) -> None:
-    """Tell the operator, on standard output."""
+def _print_message(line: str) -> None:
+    """Print a message for the operator on standard output."""
     print(line, flush=True)
 
 
 @dataclass(frozen=True, slots=True)
 class UpOptions:
-    """What `joinery up` is given.
+    """Options of `joinery up`.
 
     Attributes:
-        port: where the API listens; 0 takes a free one
-        prepare: runs once the servers are up and before any process starts (migrations); what it raises stops the start
-        on_ready: runs once the API answers (the demo); what it raises is logged and printed, and the service goes on
-        environment: replaces the variables that are handed on, this process's own by default
+            port: port of the API; 0 for a free one
+            prepare: called after the servers and before the processes start (migrations); its errors abort the start
+            on_ready: called when the API responds (the demo); its errors are logged and printed, and the service continues
+            environment: replaces the inherited variables, by default this process's own
     """
 
     data_dir: Path
@@ -63,9 +63,9 @@ def default_data_dir(env: Mapping[str, str] | None = None) -> Path:
 
 
 async def run(options: UpOptions) -> int:
-    """Run until SIGINT, SIGTERM or SIGHUP; return the exit code: 0 after a clean stop, 1 when starting was not possible.
+    """Run until SIGINT, SIGTERM or SIGHUP; return 0 after a clean stop, 1 if the start failed.
 
-    Must be called in the main thread: children are tied to the thread that starts them.
+    Must be called in the main thread, because children are tied to the thread that starts them.
     """
     supervisor = _Supervisor(options)
     loop = asyncio.get_running_loop()
@@ -92,7 +92,7 @@ class _Supervisor:
         self._children: list[Part] = []
 
     def ask_to_stop(self) -> None:
-        """Stop cleanly the first time; the second time, do not wait for the children."""
+        """Request a clean stop; the second call kills the processes."""
         if self._stop.is_set():
             for child in self._children:
                 if child.process is not None:
@@ -100,26 +100,26 @@ class _Supervisor:
         self._stop.set()
 
     async def run(self) -> None:
-        """Start, watch, stop."""
-        with ExitStack() as claims:
+        """Start the components, watch and stop them."""
+        with ExitStack() as exit_stack:
             data = directory.prepare(self._options.data_dir)
-            claims.callback(os.close, directory.lock(data))
+            exit_stack.callback(os.close, directory.lock(data))
             directory.refuse_half_restored(data)
-            claims.callback(data.run_file.unlink, missing_ok=True)
+            exit_stack.callback(data.run_file.unlink, missing_ok=True)
             port = claim_port(self._options.port)
-            work = asyncio.create_task(self._work(data, port))
+            main_task = asyncio.create_task(self._run_all(data, port))
             stopped = asyncio.create_task(self._stop.wait())
             try:
-                await asyncio.wait((work, stopped), return_when=asyncio.FIRST_COMPLETED)
+                await asyncio.wait((main_task, stopped), return_when=asyncio.FIRST_COMPLETED)
             finally:
-                work.cancel()
+                main_task.cancel()
                 stopped.cancel()
-                await asyncio.wait((work, stopped))
+                await asyncio.wait((main_task, stopped))
                 await self._stop_all()
-        if not work.cancelled():
-            work.result()
+        if not main_task.cancelled():
+            main_task.result()
 
-    async def _work(self, data: DataDir, port: int) -> None:
+    async def _run_all(self, data: DataDir, port: int) -> None:
         postgres, valkey = Postgres(data.path), Valkey(data.path)
         database_url, redis_url = self._env.get("JOINERY_DATABASE_URL"), self._env.get("JOINERY_REDIS_URL")
         embedded: list[tuple[str | None, Part]] = [(database_url, postgres), (redis_url, valkey)]
@@ -145,30 +145,30 @@ class _Supervisor:
             child = Child(name, argv, env, data.log / f"{name}.log")
             self._children.append(child)
             processes[child] = await child.start()
-        watching = [asyncio.create_task(self._keep(part, process)) for part, process in processes.items()]
-        ready = asyncio.create_task(_answering(port))
+        watch_tasks = [asyncio.create_task(self._keep_running(part, process)) for part, process in processes.items()]
+        ready = asyncio.create_task(_wait_until_ready(port))
         try:
-            await asyncio.wait((ready, *watching), return_when=asyncio.FIRST_COMPLETED)
-            for task in (ready, *watching):
+            await asyncio.wait((ready, *watch_tasks), return_when=asyncio.FIRST_COMPLETED)
+            for task in (ready, *watch_tasks):
                 if task.done():
                     task.result()
             self._ready = True
-            _say(f"Joinery is ready at {env['JOINERY_BASE_URL']} (data in {data.path}; Ctrl-C stops it)")
+            _print_message(f"Joinery is ready at {env['JOINERY_BASE_URL']} (data in {data.path}; stop with Ctrl-C)")
             if env["JOINERY_OPERATORS_PORT"] != "0":
-                _say(f"The operators' page is at http://127.0.0.1:{env['JOINERY_OPERATORS_PORT']}")
-            _say(f"Mail for sources is taken on {env['JOINERY_MAIL_HOST']}:{env['JOINERY_MAIL_PORT']}")
+                _print_message(f"The operators' page is at http://127.0.0.1:{env['JOINERY_OPERATORS_PORT']}")
+            _print_message(f"Mail for sources is received on {env['JOINERY_MAIL_HOST']}:{env['JOINERY_MAIL_PORT']}")
             await self._follow_up(env)
-            await asyncio.gather(*watching)
+            await asyncio.gather(*watch_tasks)
         finally:
-            for task in (ready, *watching):
+            for task in (ready, *watch_tasks):
                 task.cancel()
-            await asyncio.gather(ready, *watching, return_exceptions=True)
+            await asyncio.gather(ready, *watch_tasks, return_exceptions=True)
 
-    async def _keep(self, part: Part, process: Process | None) -> None:
-        """Start a part again with back-off whenever it ends by itself, and say so in one line.
+    async def _keep_running(self, part: Part, process: Process | None) -> None:
+        """Restart a component with back-off whenever it ends, and print a message.
 
         Raises:
-            UpError: The part has crashed again and again before the service was ever ready.
+            UpError: The component crashed repeatedly before the service was ready.
         """
         clock, crashes = asyncio.get_running_loop().time, 0
         while True:
@@ -176,69 +176,69 @@ class _Supervisor:
                 since = clock()
                 code = await process.wait()
                 crashes = 1 if clock() - since > STEADY else crashes + 1
-                _say(f"{part.name} {describe(code)} and is started again; its log is {part.log}")
+                _print_message(f"{part.name} {describe(code)} and is restarted; see its log {part.log}")
                 if part in self._children and crashes >= MAX_CRASHES and not self._ready:
-                    raise UpError(f"{part.name} does not start ({process.last_line()}); its log is {part.log}.")
+                    raise UpError(f"{part.name} does not start ({process.last_line()}). See its log {part.log}.")
             await asyncio.sleep(pause(crashes))
             try:
                 process = await part.start()
             except (UpError, OSError) as error:
                 process = None
                 crashes += 1
-                _say(f"{part.name} could not be started again: {error}")
+                _print_message(f"{part.name} could not be restarted: {error}")
 
     async def _follow_up(self, env: Mapping[str, str]) -> None:
         if self._options.on_ready is None:
             return
         try:
             await self._options.on_ready(env)
-        except Exception as error:  # the service runs: what comes on top of it must not end it
-            LOG.exception("after the start")
-            _say(f"Joinery runs, but what was to follow its start failed: {error}")
+        except Exception as error:  # an error of the follow-up must not stop the service
+            LOG.exception("follow-up of the start failed")
+            _print_message(f"Joinery is running, but the follow-up of its start failed: {error}")
 
     async def _stop_all(self) -> None:
-        """Stop the children together, then the servers, the last one first."""
+        """Stop the processes together, then the servers in reverse order."""
         if self._children:
-            _say("Stopping; Ctrl-C again ends it without waiting")
+            _print_message("Stopping. Press Ctrl-C again to stop immediately")
         await asyncio.gather(*(child.stop() for child in self._children))
         for server in reversed(self._servers):
             await server.stop()
 
 
 def pause(crashes: int) -> float:
-    """Return the seconds to wait before the start after so many crashes in a row."""
+    """Return the seconds to wait before the start after `crashes` consecutive crashes."""
     return min(LONGEST_PAUSE, FIRST_PAUSE * 2.0 ** min(max(0, crashes - 1), 16))
 
 
 def describe(code: int) -> str:
-    """Say how a process ended."""
+    """Describe how a process ended."""
     if code >= 0:
-        return f"stopped by itself (exit code {code})"
+        return f"ended (exit code {code})"
     try:
-        return f"was ended by {signal.Signals(-code).name}"
+        return f"was killed by {signal.Signals(-code).name}"
     except ValueError:
-        return f"was ended by signal {-code}"
+        return f"was killed by signal {-code}"
 
 
 def claim_port(port: int) -> int:
     """Return the port if it is free on the loopback address; a free one for 0.
 
     Raises:
-        UpError: The port cannot be used.
+        UpError: The port is not usable.
     """
     try:
         return children.bind(port)
     except (OSError, OverflowError) as error:
-        reason = f"cannot be used ({error}); choose another"
+        reason = f"is not usable ({error}). Choose another one"
         if isinstance(error, PermissionError):
-            reason = "needs special rights; choose one above 1023"
+            reason = "requires special rights. Choose one above 1023"
         elif isinstance(error, OSError) and error.errno == errno.EADDRINUSE:
-            reason = "is taken by another program; choose another"
+            reason = "is used by another program. Choose another one"
         raise UpError(f"Port {port} {reason} with --port.") from error
 
 
-async def _answering(port: int) -> None:
-    """Return once `GET /readyz` on the loopback port answers 200."""
+async def _wait_until_ready(port: int) -> None:
+    """Return when `GET /readyz` on the loopback port responds with 200."""
     while not await asyncio.to_thread(_is_ready, port):
         await asyncio.sleep(0.025)
 

@@ -1,1 +1,1 @@
-"""The worker process: drains lanes of jobs and delivers to the endpoints of its shards."""
+"""Worker process: executes jobs and delivers events to the webhook endpoints of its shards."""

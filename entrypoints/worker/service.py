@@ -1,4 +1,4 @@
-"""What a worker does: takes lanes out of the queue, or the database, and carries their jobs out."""
+"""The worker: takes lanes from the queue or the database and executes their jobs."""
 
 import asyncio
 import gc
@@ -32,11 +32,11 @@ from ports.telemetry import Tracing, WorkMetrics
 from ports.unit_of_work import UnitOfWork
 
 WARM_AFTER = 2.0
-"""Seconds after its start that a worker makes readers ready, unless a file comes before."""
+"""Seconds after its start when a worker warms up feed readers, unless a file arrives earlier."""
 
 
 async def run_worker(dependencies: Dependencies, settings: Settings, duties: frozenset[str]) -> None:
-    """Do the duties (`runs`, `webhooks`) until SIGTERM or SIGINT."""
+    """Perform the duties (`runs`, `webhooks`) until SIGTERM or SIGINT."""
     quiet()
     gc.freeze()
     gc.set_threshold(100_000, 20, 100)
@@ -51,7 +51,7 @@ async def run_worker(dependencies: Dependencies, settings: Settings, duties: fro
 
 async def _run_runs(dependencies: Dependencies, settings: Settings, metrics: WorkMetrics, stop: asyncio.Event) -> None:
     await asyncio.to_thread(dependencies[FileWorkspaces].sweep)
-    warming = asyncio.create_task(_warm(dependencies), name="warming readers")
+    warm_up = asyncio.create_task(_warm_readers(dependencies), name="warming readers")
     handlers = handlers_of(AREAS, dependencies)
     handlers |= {kind: CountedRuns(handlers[kind], dependencies[UnitOfWork], metrics) for kind in RUN_KINDS}
     drain = Drain(dependencies[Dispatch], handlers, observer=JobObserver(metrics, dependencies.find(Tracing)))
@@ -60,30 +60,30 @@ async def _run_runs(dependencies: Dependencies, settings: Settings, metrics: Wor
     try:
         await Worker(source, drain, lanes=settings.worker_lanes).run(stop)
     finally:
-        warming.cancel()
-        await asyncio.gather(warming, return_exceptions=True)
+        warm_up.cancel()
+        await asyncio.gather(warm_up, return_exceptions=True)
 
 
-async def _warm(dependencies: Dependencies) -> None:
-    """Have readers ready, once everything else that starts beside this has done so."""
+async def _warm_readers(dependencies: Dependencies) -> None:
+    """Warm up feed readers after the start of everything else."""
     await asyncio.sleep(WARM_AFTER)
     await dependencies[FeedReaders].warm()
 
 
 async def _deliver(dependencies: Dependencies, _settings: Settings, metrics: WorkMetrics, stop: asyncio.Event) -> None:
-    tailing = asyncio.create_task(dependencies[LogTailer].run(), name="tailing the log")
+    tail_task = asyncio.create_task(dependencies[LogTailer].run(), name="tailing the log")
     try:
         await Serving(dependencies[DeliveryPlaces], partial(deliverer_of, dependencies, metrics=metrics)).run(stop)
     finally:
-        tailing.cancel()
-        await asyncio.gather(tailing, return_exceptions=True)
+        tail_task.cancel()
+        await asyncio.gather(tail_task, return_exceptions=True)
 
 
 _DUTIES = {"runs": _run_runs, "webhooks": _deliver}
 
 
 def deliverer_of(dependencies: Dependencies, place: DeliveryPlace, metrics: WorkMetrics | None = None) -> Deliverer:
-    """The process's deliverer of a place; its log tailer must be run beside it."""
+    """Create the deliverer of a place; the process's log tailer must run."""
     tailer, log = dependencies[LogTailer], place.log
     posting = partial(
         Posting,
@@ -94,5 +94,5 @@ def deliverer_of(dependencies: Dependencies, place: DeliveryPlace, metrics: Work
         observer=DeliveryObserver(log, metrics, dependencies.find(Tracing)),
     )
     service = dependencies.call(webhooks.service)
-    make = partial(Deliverer, log=log, shards=place.shards, posting=dependencies.call(posting), service=service)
-    return dependencies.call(make)
+    create = partial(Deliverer, log=log, shards=place.shards, posting=dependencies.call(posting), service=service)
+    return dependencies.call(create)

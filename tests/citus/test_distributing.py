@@ -147,4 +147,4 @@ async def test_the_command(plain: str, monkeypatch: pytest.MonkeyPatch, capsys: 
     monkeypatch.setenv("JOINERY_DATABASE_URL", plain)
     for command in (["init", "--shards", "4"], ["init"], ["status"], ["status", "--json"]):
         assert await asyncio.to_thread(main, ["cluster", *command]) == 0, capsys.readouterr().err
-    assert "Every table has its place" in capsys.readouterr().out
+    assert "All tables are already distributed" in capsys.readouterr().out

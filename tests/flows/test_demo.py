@@ -132,7 +132,7 @@ def test_second_start_finds_its_data(first: Demo, data: Path) -> None:
     try:
         assert second.key == first.key
         assert (data / "demo.json").read_bytes() == kept
-        assert not any("Reading the feeds" in line for line in second.said)
+        assert not any("Importing the feeds" in line for line in second.said)
         assert second.line("Lindgren & Falk          457 products, ")
     finally:
         assert second.stop() == 0

@@ -160,7 +160,7 @@ def test_incidents_from_the_command_line(stage: Stage, organisation: str) -> Non
     assert made["incident"] in [one["incident"] for one in _joinery(stage, "incident", "list")["incidents"]]
     _joinery(stage, "incident", "close", made["incident"])
     shown = next(one for one in api.get("/v1/status/history")["data"] if one["id"] == made["incident"])
-    assert [one["text"] for one in shown["updates"]] == ["Moving house", "Half of it is there.", "It is over."]
+    assert [one["text"] for one in shown["updates"]] == ["Moving house", "Half of it is there.", "Resolved."]
     assert shown["state"] == "operational" and shown["closed_at"]
     page = api.send("GET", "/status")
     assert page.status == 200 and b"Moving house" in page.body

@@ -35,19 +35,19 @@ async def _detail(client: Client, target: str) -> str:
 )
 async def test_an_unknown_path_names_the_nearest(path: str, nearest: str) -> None:
     said = Absence(whole()).of_path(path)
-    assert said == f"There is no such path. {nearest}/docs and /openapi.json have every path."
+    assert said == f"This path does not exist. {nearest}See /docs or /openapi.json for all paths."
 
 
 async def test_a_missing_row_tells_what_the_credential_sees(world: World) -> None:
     path = f"/v1/things/{new_id('src')}"
     live, test = await _detail(await world.client(), path), await _detail(await world.client(livemode=False), path)
     assert live == (
-        "There is no source with this id that you can see. Your credential works on live data here and sees no test data: "
-        "for something made in test mode use a test key."
+        "There is no source with this ID, or it is not visible to you. Your credential sees live data only. "
+        "For test data, use a test key."
     )
     assert test == (
-        "There is no source with this id that you can see. Your credential works on test data here and sees no live data: "
-        "for something made in live mode use a live key."
+        "There is no source with this ID, or it is not visible to you. Your credential sees test data only. "
+        "For live data, use a live key."
     )
 
 
@@ -56,23 +56,23 @@ async def test_a_missing_row_tells_what_the_credential_sees(world: World) -> Non
     [
         (
             "/v1/sources/prod_0000000000000000000000",
-            "This address takes the id of a source (src_ and 22 letters and digits); what stands there starts with prod_, as does "
-            "the id of a product. Send it to GET /v1/products/{id}",
+            "This path takes the ID of a source (src_ and 22 letters and digits). The value starts with prod_, so it is "
+            "the ID of a product. Send it to GET /v1/products/{id}",
         ),
         (
             "/v1/sources/ctg_0000000000000000000000/runs",
-            "This address takes the id of a source (src_ and 22 letters and digits); what stands there starts with ctg_, as does "
-            "the id of a category. Send it to GET /v1/products?category=ctg_…",
+            "This path takes the ID of a source (src_ and 22 letters and digits). The value starts with ctg_, so it is "
+            "the ID of a category. Send it to GET /v1/products?category=ctg_…",
         ),
         (
             "/v1/products/ofr_0000000000000000000000",
-            "This address takes the id of a product (prod_ and 22 letters and digits); what stands there starts with ofr_, as does "
-            "the id of an offer. Send it to GET /v1/products?offer=ofr_…",
+            "This path takes the ID of a product (prod_ and 22 letters and digits). The value starts with ofr_, so it is "
+            "the ID of an offer. Send it to GET /v1/products?offer=ofr_…",
         ),
         (
             "/v1/sources/src_short",
-            "This address takes the id of a source (src_ and 22 letters and digits); what stands there is not one. Check that the "
-            "id was copied whole.",
+            "This path takes the ID of a source (src_ and 22 letters and digits). The value is not one. Check that you "
+            "copied the whole ID.",
         ),
     ],
 )
@@ -86,7 +86,7 @@ async def test_an_answer_kept_for_repeating_says_the_same() -> None:
         path = f"/v1/sources/{new_id('src')}/runs"
         first, again = [await made.client.send_json("POST", path, {}, idempotency_key="k") for _ in range(2)]
         assert first.json()["detail"].startswith(
-            "There is no source with this id that you can see. Your credential works on live"
+            "There is no source with this ID, or it is not visible to you. Your credential sees live"
         )
         assert again.body.replace(first.headers["request-id"].encode(), b"") == first.body.replace(
             first.headers["request-id"].encode(), b""
@@ -96,7 +96,7 @@ async def test_an_answer_kept_for_repeating_says_the_same() -> None:
 async def test_another_method_names_those_there_are(client: Client) -> None:
     answer = await client.send("DELETE", "/v1/things")
     assert answer.status == 405
-    assert answer.json()["detail"] == f"This address does not answer DELETE; it answers {answer.headers['allow']}."
+    assert answer.json()["detail"] == f"This path does not support DELETE. Use one of {answer.headers['allow']}."
 
 
 async def test_outside_the_api_the_way_in_is_named(client: Client) -> None:

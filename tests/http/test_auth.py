@@ -143,7 +143,7 @@ async def test_what_is_remembered_is_bounded_and_asked_for_once() -> None:
     for number in range(remembered.MOST_MISSING + 50):
         await known.ask(str(number).encode(), lambda: find(None))
     assert known.get(b"a") is not None, "guesses do not push out what is known"
-    assert len(known._missing) == remembered.MOST_MISSING
+    assert len(known._missing_entries) == remembered.MOST_MISSING
     now[0] = remembered.LIFETIME
     assert known.get(b"a") is None
 

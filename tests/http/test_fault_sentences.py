@@ -84,19 +84,19 @@ def _said(part: dict[str, Any], value: Any) -> str:
         (schema.enum("active", "paused"), "actve", "Did you mean active? Must be one of active, paused."),
         (schema.enum("active", "paused"), "x", "Must be one of active, paused."),
         (schema.enum("A1", "B2"), "a1", "Use upper case: A1."),
-        (schema.integer(20, least=1, most=100), 101, "Must lie between 1 and 100."),
+        (schema.integer(20, least=1, most=100), 101, "Must be between 1 and 100."),
         (schema.integer(20, least=1), 0, "Must be at least 1."),
         (schema.integer(20), "20", "Must be a whole number, such as 20; this is text. Leave out the quotation marks."),
         (schema.integer(20), Decimal("1.5"), "Must be a whole number, such as 20; this is a number with a fraction."),
-        (schema.text("oak", longest=3), "mahogany", "Must have at most 3 characters; this has 8."),
+        (schema.text("oak", longest=3), "mahogany", "Must have at most 3 characters; this one has 8."),
         (schema.text("oak"), "", "Must not be empty."),
         (schema.timestamp(), "yesterday", "Must be a time with its offset (RFC 3339), such as 2026-11-20T13:08:00.123Z."),
         (schema.url(), "ftp://a", "Must be an address that starts with http:// or https://, such as https://vendor.example/feed.csv."),
-        (schema.array(schema.integer(1), most=1), [1, 2], "Must have at most 1 entry; this has 2."),
+        (schema.array(schema.integer(1), most=1), [1, 2], "Must have at most 1 entry; this one has 2."),
         (
             schema.id_of("src"),
             "prod_x",
-            "Must be the id of a source (src_ and 22 letters and digits), such as src_01J8ZQ5T3V7XK2M9RB4CDW.",
+            "Must be the ID of a source (src_ and 22 letters and digits), such as src_01J8ZQ5T3V7XK2M9RB4CDW.",
         ),
         (schema.nullable(schema.integer(1)), "x", "Must be null or a whole number, such as 1."),
     ],
@@ -125,8 +125,8 @@ def test_unknown_fields_name_the_closest() -> None:
     closed = schema.strict_object({"name": schema.text("a"), "currency": schema.currency()})
     faults = {fault.field: fault.detail for fault in Validator(closed).faults({"nmae": 1, "zzz": 2})}
     assert faults == {
-        "nmae": "There is no such field. Did you mean name?",
-        "zzz": "There is no such field. These can be used: currency, name.",
+        "nmae": "This field does not exist. Did you mean name?",
+        "zzz": "This field does not exist. Available: currency, name.",
     }
 
 

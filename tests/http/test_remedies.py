@@ -59,9 +59,9 @@ async def test_cursors_of_the_feed_say_what_to_do(client: Client) -> None:
 
 async def test_unknown_parameters_name_the_closest(client: Client) -> None:
     assert _fault(await client.get("/v1/sources?limt=5"), "query.limt", "unknown_field") == (
-        "There is no such parameter. Did you mean limit?"
+        "This parameter does not exist. Did you mean limit?"
     )
-    assert "These can be used: ending_before, limit, starting_after" in _fault(
+    assert "Available: ending_before, limit, starting_after" in _fault(
         await client.get("/v1/sources?zzz=5"), "query.zzz", "unknown_field"
     )
 
@@ -125,7 +125,7 @@ async def test_without_a_mail_domain_no_address_is_promised() -> None:
 async def test_a_key_of_the_other_mode_says_which_it_is(world: World) -> None:
     answer = await (await world.client(livemode=False)).get("/v1/sources", service_mode="live")
     said = _fault(answer, "header.Service-Mode", "invalid_value")
-    assert said == "Your key is a test key, and its mode is fixed. Leave Service-Mode out, or use a live key."
+    assert said == "Your key is a test key, and its mode is fixed. Omit Service-Mode, or use a live key."
 
 
 async def test_credentials_are_told_what_is_wrong_and_never_repeated() -> None:

@@ -35,7 +35,7 @@ async def test_incidents_are_listed_and_shown() -> None:
     async with running() as world:
         client = await world.client()
         assert (await client.get("/v1/status/history")).json()["data"] == []
-        assert "Nobody has looked yet" in await page(world)
+        assert "No checks yet" in await page(world)
         service = PlatformService(
             world.checks, world.incidents, world.clock, {"feed": lambda: _look(ComponentState.DOWN)}
         )
@@ -52,7 +52,7 @@ async def test_incidents_are_listed_and_shown() -> None:
         )  # fmt: skip
         await world.incidents.save(said)
         shown = await page(world)
-        assert "Something does not work" in shown and "feed is down" in shown and "open for 3 min" in shown
+        assert "Service disruption" in shown and "feed is down" in shown and "open for 3 min" in shown
         assert "&lt;script&gt;" in shown and "<script>" not in shown
         first = (await client.get("/v1/status/history?limit=1")).json()
         assert first["has_more"] and [one["id"] for one in first["data"]] == [said.id]
@@ -92,10 +92,10 @@ async def test_the_page_needs_no_database() -> None:
 
     async with running(readiness={"database": broken}) as world:
         shown = await page(world)
-        assert "Not reached from here right now: <strong>database</strong>" in shown
+        assert "Currently unavailable: <strong>database</strong>" in shown
         world.checks.latest = never
         shown = await page(world)
-        assert "Something does not work" in shown and "what was known at" in shown
+        assert "Service disruption" in shown and "The state below is as of" in shown
     async with running() as world:
         world.checks.latest = never
         assert "<strong>database</strong>" in await page(world)

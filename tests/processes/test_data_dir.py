@@ -33,12 +33,12 @@ def open_folder() -> Iterator[Path]:
 
 def test_a_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shutil, "disk_usage", lambda path: SimpleNamespace(total=100, used=100, free=5 * 2**20))
-    with pytest.raises(UpError, match=r"has only 5 MiB free and at least 200 MiB are needed; free some room"):
+    with pytest.raises(UpError, match=r"has only 5 MiB free. At least 200 MiB are required. Free some space"):
         directory.prepare(tmp_path)
 
 
 def test_postgres_says_why_it_does_not_start(tmp_path: Path) -> None:
-    with pytest.raises(UpError, match=r"The embedded PostgreSQL did not start \(.*FATAL.*shared_buffers.*its log is"):
+    with pytest.raises(UpError, match=r"The embedded PostgreSQL did not start \(.*FATAL.*shared_buffers.*See its log"):
         asyncio.run(Postgres(tmp_path, {"shared_buffers": "nonsense"}).start())
 
 
@@ -104,7 +104,7 @@ def test_programs_in_a_closed_folder_are_copied_once(tmp_path: Path, open_folder
     assert binaries.open_to_all(copy / "bin")
     assert (copy / "bin" / "postgres").read_text() == "#!/bin/sh\n"
     assert binaries.reachable_home(tmp_path / "pg", [open_folder / "shared"]) == copy
-    with pytest.raises(UpError, match="install Joinery outside a closed directory"):
+    with pytest.raises(UpError, match="Install Joinery in an accessible directory"):
         binaries.reachable_home(tmp_path / "pg", [tmp_path / "closed"])
 
 
@@ -134,7 +134,7 @@ def test_postgres_out_of_a_closed_folder(tmp_path: Path, open_folder: Path, monk
 def test_a_socket_folder_that_someone_else_made(tmp_path: Path) -> None:
     (tmp_path / "run" / "postgres").mkdir(parents=True)
     os.chown(tmp_path / "run" / "postgres", 4321, 4321)
-    with pytest.raises(UpError, match="belongs to someone else"):
+    with pytest.raises(UpError, match="belongs to another user"):
         directory.socket_directory(tmp_path, "postgres")
 
 
@@ -142,7 +142,7 @@ def test_a_socket_folder_that_is_a_link(tmp_path: Path) -> None:
     (tmp_path / "run").mkdir()
     (tmp_path / "elsewhere").mkdir()
     (tmp_path / "run" / "valkey").symlink_to(tmp_path / "elsewhere")
-    with pytest.raises(UpError, match="belongs to someone else"):
+    with pytest.raises(UpError, match="belongs to another user"):
         directory.socket_directory(tmp_path, "valkey")
 
 
@@ -151,7 +151,7 @@ def test_the_secret_is_made_once_and_a_broken_one_is_told(tmp_path: Path) -> Non
     made = directory.secret(data)
     assert directory.secret(data) == made
     (tmp_path / "secret").write_text("short")
-    with pytest.raises(UpError, match="holds no usable secret"):
+    with pytest.raises(UpError, match="contains no valid secret"):
         directory.secret(data)
 
 
@@ -164,7 +164,7 @@ def test_former_secrets_are_handed_on_beside_the_current_one(tmp_path: Path) -> 
     own = environment(data, 1, given={"JOINERY_SECRET": "e" * 32}, **servers)
     assert (own["JOINERY_SECRET"], own["JOINERY_SECRET_FORMER"]) == ("e" * 32, "")
     (tmp_path / "secret").write_text("c" * 32 + "\nshort\n")
-    with pytest.raises(UpError, match="holds no usable secret"):
+    with pytest.raises(UpError, match="contains no valid secret"):
         directory.secret(data)
 
 
@@ -194,7 +194,7 @@ def test_the_childrens_environment(tmp_path: Path) -> None:
 def test_attaching(tmp_path: Path) -> None:
     data = directory.prepare(tmp_path)
     announce(data, {"JOINERY_SECRET": "x", "HOME": "/root"})
-    with pytest.raises(UpError, match=f"not running on {tmp_path}; start it with `joinery up --data-dir {tmp_path}`"):
+    with pytest.raises(UpError, match=f"not running on {tmp_path}. Start it with `joinery up --data-dir {tmp_path}`"):
         attach(tmp_path)
     claim = directory.lock(data)
     assert attach(tmp_path) == {"JOINERY_SECRET": "x"}
@@ -219,5 +219,5 @@ def test_long_logs_are_put_aside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
 def test_backing_off_and_words_for_ends() -> None:
     assert [pause(crashes) for crashes in (0, 1, 2, 3, 8, 99)] == [0.25, 0.25, 0.5, 1.0, 30.0, 30.0]
-    assert describe(-9) == "was ended by SIGKILL"
-    assert describe(3) == "stopped by itself (exit code 3)"
+    assert describe(-9) == "was killed by SIGKILL"
+    assert describe(3) == "ended (exit code 3)"

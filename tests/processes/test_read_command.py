@@ -60,4 +60,4 @@ def test_a_file_without_a_key_says_so_and_shows_its_columns(tmp_path: Path) -> N
 def test_a_missing_file_is_one_sentence(tmp_path: Path) -> None:
     done = _read(tmp_path / "none.csv")
     assert done.returncode == 1
-    assert done.stderr.strip() == f"joinery: There is no file {tmp_path / 'none.csv'}."
+    assert done.stderr.strip() == f"joinery: The file {tmp_path / 'none.csv'} does not exist."

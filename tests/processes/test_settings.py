@@ -43,7 +43,7 @@ def test_when_sources_are_degraded_and_blocked() -> None:
     assert ladder() == (3, 10)
     assert ladder(JOINERY_DEGRADED_AFTER="1", JOINERY_BLOCKED_AFTER="2") == (1, 2)
     for wrong in ({"JOINERY_DEGRADED_AFTER": "0"}, {"JOINERY_DEGRADED_AFTER": "5", "JOINERY_BLOCKED_AFTER": "4"}):
-        with pytest.raises(SettingsError, match="JOINERY_BLOCKED_AFTER no less"):
+        with pytest.raises(SettingsError, match="JOINERY_BLOCKED_AFTER at least"):
             ladder(**wrong)
 
 
@@ -91,7 +91,7 @@ def test_a_provider_of_models_is_set(tmp_path: Path) -> None:
     ("changes", "told"),
     [
         ({"JOINERY_MODELS_KEY": ""}, "JOINERY_MODELS_KEY is not set"),
-        ({"JOINERY_MODELS_KEY": "a\nb-secret"}, "JOINERY_MODELS_KEY must be"),
+        ({"JOINERY_MODELS_KEY": "a\nb-secret"}, "JOINERY_MODELS_KEY must have"),
         ({"JOINERY_MODEL": ""}, "JOINERY_MODEL must name"),
         ({"JOINERY_MODEL": "other"}, "JOINERY_MODEL must name"),
         ({"JOINERY_MODEL_PRICES": "small-1=0.25/2"}, "JOINERY_MODEL_PRICES must be"),
@@ -99,7 +99,7 @@ def test_a_provider_of_models_is_set(tmp_path: Path) -> None:
         ({"JOINERY_MODELS_URL": "http://models.example/v1"}, "JOINERY_MODELS_URL must be https"),
         ({"JOINERY_MODELS_URL": "ftp://localhost"}, "JOINERY_MODELS_URL must be an http"),
         ({"JOINERY_MODELS_URL": "https://user:pass@models.example"}, "JOINERY_MODELS_URL must be an http"),
-        ({"JOINERY_MODELS_URL": "https://models.example:x"}, "JOINERY_MODELS_URL is no address"),
+        ({"JOINERY_MODELS_URL": "https://models.example:x"}, "JOINERY_MODELS_URL is not a valid URL"),
     ],
 )
 def test_a_provider_that_is_set_wrongly_is_told(changes: dict[str, str], told: str) -> None:

@@ -164,12 +164,12 @@ def test_what_crashes_is_started_again(up: Callable[..., Up], tmp_path: Path) ->
     eventually(marker.exists)
     worker = int(marker.read_text())
     os.kill(worker, signal.SIGKILL)
-    assert "worker was ended by SIGKILL and is started again" in one.until("worker")
+    assert "worker was killed by SIGKILL and is restarted" in one.until("worker")
     eventually(lambda: marker.read_text() not in ("", str(worker)))
 
     postmaster = int((tmp_path / "data" / "postgres" / "postmaster.pid").read_text().split()[0])
     os.kill(postmaster, signal.SIGKILL)
-    assert "postgres was ended by SIGKILL and is started again" in one.until("postgres")
+    assert "postgres was killed by SIGKILL and is restarted" in one.until("postgres")
 
     def kept() -> bool:
         try:
@@ -181,7 +181,7 @@ def test_what_crashes_is_started_again(up: Callable[..., Up], tmp_path: Path) ->
     eventually(kept)
     (valkey,) = [pid for pid in one.descendants() if command(pid).startswith("valkey")]
     os.kill(valkey, signal.SIGTERM)
-    assert "valkey stopped by itself (exit code 0) and is started again" in one.until("valkey")
+    assert "valkey ended (exit code 0) and is restarted" in one.until("valkey")
 
     def answers() -> bool:
         with socket.socket(socket.AF_UNIX) as client:
@@ -229,7 +229,7 @@ def test_a_taken_port(up: Callable[..., Up], tmp_path: Path) -> None:
         port = holder.getsockname()[1]
         one = up(port=port)
         assert one.left() == 1
-    assert one.told == f"joinery: Port {port} is taken by another program; choose another with --port.\n"
+    assert one.told == f"joinery: Port {port} is used by another program. Choose another one with --port.\n"
     assert not (tmp_path / "data" / "postgres").exists()
 
 
@@ -237,7 +237,7 @@ def test_a_directory_that_cannot_be_written(up: Callable[..., Up], tmp_path: Pat
     (tmp_path / "file").write_text("")
     one = up(data=tmp_path / "file" / "data")
     assert one.left() == 1
-    assert "cannot be written (Not a directory)" in one.told
+    assert "is not writable (Not a directory)" in one.told
     assert "Traceback" not in one.told
 
 
@@ -248,7 +248,7 @@ def test_a_database_of_another_version(up: Callable[..., Up], tmp_path: Path) ->
     one = up()
     assert one.left() == 1
     assert one.told.startswith(
-        f"joinery: The database in {cluster} was made by PostgreSQL 16, and this Joinery brings "
+        f"joinery: The database in {cluster} was created by PostgreSQL 16, but this Joinery contains "
     )
     assert "pg_dump 16" in one.told
     assert "Traceback" not in one.told
@@ -260,5 +260,5 @@ def test_a_directory_with_something_else_in_it(up: Callable[..., Up], tmp_path: 
     (cluster / "letter.txt").write_text("Dear")
     one = up()
     assert one.left() == 1
-    assert "is not empty and holds no database" in one.told
+    assert "is not empty and contains no database" in one.told
     assert (cluster / "letter.txt").read_text() == "Dear"

@@ -1,1 +1,1 @@
-"""The Python package `joinery-client`: what of it is written by hand."""
+"""Handwritten part of the Python package `joinery-client`."""

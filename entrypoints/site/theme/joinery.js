@@ -5,7 +5,7 @@
   const operation = /^#(([a-z_]+)\.[a-z_]+)$/.exec(location.hash);
   if (operation && location.pathname === "/docs/") location.replace("/docs/reference/" + operation[2] + "#" + operation[1]);
 
-  /** The keyboard stops at blocks that can be scrolled, and at no others. */
+  /** Makes only scrollable blocks keyboard-focusable. */
   function markScrollable() {
     for (const block of document.querySelectorAll("pre, .table-wrapper")) {
       if (block.scrollWidth > block.clientWidth + 1) block.setAttribute("tabindex", "0");
@@ -15,6 +15,6 @@
 
   document.addEventListener("DOMContentLoaded", markScrollable);
   addEventListener("resize", markScrollable);
-  document.addEventListener("change", markScrollable); // another tab is shown
-  document.addEventListener("toggle", markScrollable, true); // what is unfolded may be wide; toggle does not bubble
+  document.addEventListener("change", markScrollable); // a tab was switched
+  document.addEventListener("toggle", markScrollable, true); // unfolded content may be wide; toggle does not bubble
 })();

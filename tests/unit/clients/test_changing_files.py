@@ -18,14 +18,14 @@ def test_it_is_said(tmp_path: Path, later: bytes) -> None:
     file.write_bytes(later)
     with served(200) as (address, _):
         with imported().Joinery(address, "k", retries=0) as client:
-            with pytest.raises(OSError, match=r"feed\.csv has changed its size"):
+            with pytest.raises(OSError, match=r"feed\.csv changed its size"):
                 client._core.put(address + "/objects/1", {}, file, len(WHOLE))
 
         async def awaited() -> None:
             async with imported().AsyncJoinery(address, "k", retries=0) as client:
                 await client._core.put(address + "/objects/1", {}, file, len(WHOLE))
 
-        with pytest.raises(OSError, match=r"feed\.csv has changed its size"):
+        with pytest.raises(OSError, match=r"feed\.csv changed its size"):
             asyncio.run(awaited())
 
 

@@ -40,13 +40,13 @@ def test_a_torn_one(ask: Ask, tmp_path: Path, content: bytes) -> None:
     place = tmp_path / "cursor.txt"
     place.write_bytes(content)
     for asked, error in (followed(place), scripted(ask, place)):
-        assert asked == [] and str(place) in str(error) and "holds no cursor" in str(error)
+        assert asked == [] and str(place) in str(error) and "contains no cursor" in str(error)
 
 
 def test_one_without_its_folder(ask: Ask, tmp_path: Path) -> None:
     place = tmp_path / "no" / "cursor.txt"
     for asked, error in (followed(place), scripted(ask, place)):
-        assert asked == [] and "There is no folder" in str(error) and str(place.parent) in str(error)
+        assert asked == [] and "does not exist" in str(error) and str(place.parent) in str(error)
     for asked, error in (followed(tmp_path), scripted(ask, tmp_path)):
         assert asked == [] and error is not None
 

@@ -65,7 +65,7 @@ def test_typescript(ask: Ask) -> None:
 def test_a_success_that_is_not_read_may_have_changed_something() -> None:
     assert error_of(answer(200, b"<html>"), method="POST", keyed=True).maybe_done
     error = error_of(answer(200, b"<html>Sign in", request_id="req_1"))
-    assert not error.maybe_done and "<html>Sign in" in str(error) and "address" in str(error)
+    assert not error.maybe_done and "<html>Sign in" in str(error) and "URL" in str(error)
 
 
 def test_calls_do_not_take_what_followers_outlive() -> None:

@@ -92,8 +92,8 @@ def test_typescript_follows_no_redirect(status: int, stranger: tuple[str, list[s
 
 def test_typescript_says_so_where_browsers_hide_the_answer(ask: Ask) -> None:
     name, status, message = ask("hiddenRedirect")
-    assert (name, status) == ("JoineryError", None) and "redirects" in message and "base address" in message
+    assert (name, status) == ("JoineryError", None) and "redirects" in message and "base URL" in message
 
 
 def is_clear(message: str, found: int | None, status: int, elsewhere: str) -> bool:
-    return found == status and f"redirects to {elsewhere}/" in message and "base address" in message
+    return found == status and f"redirects to {elsewhere}/" in message and "base URL" in message

@@ -146,7 +146,7 @@ def test_retries_are_counted_and_a_follower_has_no_end() -> None:
 def test_a_lost_success_is_not_shown_as_a_failure(request_: Request, outcomes: Any, maybe: bool) -> None:
     error, _, _ = played(request_, RetryPolicy(initial_delay=0), *outcomes)
     assert error.maybe_done is maybe
-    assert ("may have been carried out" in str(error)) is maybe
+    assert ("may have been executed" in str(error)) is maybe
 
 
 def test_an_error_tells_all_that_helps() -> None:
@@ -163,7 +163,7 @@ def test_an_error_tells_all_that_helps() -> None:
 def test_a_follower_hears_how_to_begin_again() -> None:
     core = Played(CUT, refused(410, "cursor_expired"))
     error = core.result(lambda core: anext(AsyncFollowChanges[Any](core).follow("old").pages()))
-    assert isinstance(error, errors.CursorExpired) and "take changes.now()" in str(error) and len(core.pauses) == 1
+    assert isinstance(error, errors.CursorExpired) and "call changes.now()" in str(error) and len(core.pauses) == 1
 
 
 def test_a_file_whose_first_try_broke_is_sent_again(tmp_path: Path) -> None:

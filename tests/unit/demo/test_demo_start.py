@@ -34,7 +34,7 @@ def test_kept_for_this_user_only(tmp_path: Path) -> None:
 @pytest.mark.parametrize("text", ["", "[]", '{"prt": 1}', "{"])
 def test_unreadable_memory_is_told(tmp_path: Path, text: str) -> None:
     (tmp_path / FILE).write_text(text)
-    with pytest.raises(DemoError, match="remove it"):
+    with pytest.raises(DemoError, match="Remove it"):
         State.load(tmp_path)
     assert int(prepare_environment(tmp_path)[PORT])
 

@@ -51,12 +51,12 @@ def test_pairs_and_their_evidence_are_written(tmp_path: Path, capsys: pytest.Cap
 @pytest.mark.parametrize(
     ("left", "expected"),
     [
-        ("name\nSofa\n", "has no column named id; its columns are: name"),
-        ("", "has no column named id; its columns are: none"),
-        ("id,title\n1,Sofa\n1,Chair\n", "the id 1 stands in row 3 for the second time"),
-        ("id,title\n1,Sofa\n,Chair\n", "row 3 has no id"),
+        ("name\nSofa\n", "has no column id. Its columns are: name"),
+        ("", "has no column id. Its columns are: none"),
+        ("id,title\n1,Sofa\n1,Chair\n", "the ID 1 in row 3 is a duplicate"),
+        ("id,title\n1,Sofa\n,Chair\n", "row 3 has no ID"),
         ("id,price\n1,5\n", "neither a title (or name) nor a code"),
-        (b"id,title\n1,S\xffofa\n", "no CSV file in UTF-8"),
+        (b"id,title\n1,S\xffofa\n", "is not a CSV file in UTF-8"),
     ],
 )
 def test_what_cannot_be_read_is_said(

@@ -1,1 +1,1 @@
-"""What the generated methods stand on: requests and retries, pages, the change feed, files, webhooks."""
+"""Runtime of the generated methods: requests and retries, pages, change feed, files, webhooks."""

@@ -1,4 +1,4 @@
-"""Sends the requests of a client. The module `core` of the package is made of this one, without asyncio."""
+"""HTTP core of the client. The package's module `core` is this one without asyncio."""
 
 import asyncio
 import json
@@ -18,15 +18,15 @@ from .errors import UnreadableAnswer
 from .tables import FEED_PAGE_FIELDS
 
 _LONGEST_TIMEOUT = 1e6
-"""Seconds; systems refuse to wait for much longer, and a longer one means for ever."""
+"""Seconds; operating systems reject much longer timeouts, so a longer one means no timeout."""
 _LOG = logging.getLogger("joinery_client")
-_WARNED = 3
-"""From so many tries on it is a warning that a call is repeated: a follower would else be silent for ever."""
-_PIECE = 1 << 16
+_WARN_AFTER = 3
+"""Number of tries from which retries are logged as warnings, so that endless ones are visible."""
+_CHUNK_SIZE = 1 << 16
 
 
 class AsyncCore:
-    """The service's address, the credential and the connections of a client. Raises ValueError for what is not valid."""
+    """Base URL, credential and connections of a client. Raises ValueError for invalid settings."""
 
     def __init__(
         self,
@@ -40,23 +40,21 @@ class AsyncCore:
         transport: httpx.AsyncBaseTransport | None = None,
     ) -> None:
         self.base_url = (base_url or os.environ.get("JOINERY_URL") or "").strip().rstrip("/")
-        secret = (key or os.environ.get("JOINERY_KEY") or "").strip()  # files end with a line break
+        secret = (key or os.environ.get("JOINERY_KEY") or "").strip()  # a value from a file may end with a line break
         if not self.base_url.startswith(("http://", "https://")):
             raise ValueError(
-                "Say where the service is, as base_url= or in JOINERY_URL: https://… or http://127.0.0.1:8080"
+                "Set the service's URL as base_url= or JOINERY_URL, such as https://… or http://127.0.0.1:8080."
             )
         if not secret:
-            raise ValueError("Give an API key as key= or in JOINERY_KEY.")
+            raise ValueError("Set an API key as key= or JOINERY_KEY.")
         if "@" in self.base_url:
-            raise ValueError(
-                "The service's address names a user or a password. Leave them out: the key is all that is sent."
-            )
+            raise ValueError("The service's URL contains a user or password. Remove them: only the API key is sent.")
         if not all("!" <= sign <= "~" for sign in secret):
             raise ValueError(
-                "The API key has blanks, line breaks or letters in it that no key has. Give it as it was shown."
+                "The API key contains invalid characters, such as spaces or line breaks. Use it exactly as shown."
             )
         if not timeout > 0:  # nor NaN
-            raise ValueError("The timeout is a number of seconds above 0, or math.inf.")
+            raise ValueError("The timeout must be a number of seconds above 0, or math.inf.")
         self.headers: Mapping[str, str] = {
             "Authorization": f"Bearer {secret}",
             "Service-Version": version,
@@ -95,13 +93,13 @@ class AsyncCore:
         if dry_run or explain:
             headers["Service-Dry-Run"] = "explain" if explain else "true"
         content = None if body is None else json.dumps(body, allow_nan=False).encode()
-        wait = float((query or {}).get("wait") or 0)  # the server may hold the request so long
+        wait = float((query or {}).get("wait") or 0)  # the server may delay the response by this time
         return Request(method, address(self.base_url, path, ids, query), headers, content, wait=wait)
 
     async def call(
         self, method: str, path: str, ids: Sequence[str] = (), *, needs: Sequence[str] = (), **given: Any
     ) -> Any:
-        """Carry out one operation: its answer's JSON object, which has what it `needs`, or None where it has none. Raises JoineryError."""
+        """Execute one operation; return its JSON object with the fields `needs`, or None for an empty response. Raises JoineryError."""
         request = self.request(method, path, ids, **given)
         answer = await self.send(request)
         try:
@@ -111,7 +109,7 @@ class AsyncCore:
             raise
 
     async def follow(self, path: str, query: Query) -> Any:
-        """Read a page of the feed, however long that takes; the server may hold the request for `wait` seconds."""
+        """Read a page of the feed, with unlimited retries; the server may delay the response by `wait` seconds."""
         request = self.request("GET", path, query=query)
         policy, tries = replace(self.policy, retries=None, max_delay=30.0, max_total_delay=float("inf")), 0
         while True:
@@ -123,18 +121,18 @@ class AsyncCore:
                 await self._pause(policy.pause(tries, 0.0, error.retry_after) or 0.0, error, tries)
 
     async def put(self, url: str, headers: Mapping[str, str], file: Path, size: int) -> httpx.Response:
-        """Send a file of `size` bytes to an address of its own, without our credential. Raises OSError when it has changed."""
+        """Send a file of `size` bytes to its upload URL, without the credential. Raises OSError if its size has changed."""
         return await self.send(Request("PUT", url, {**headers, "Content-Length": str(size)}, file=file, size=size))
 
     async def send(self, request: Request, policy: RetryPolicy | None = None) -> httpx.Response:
-        """Send it until there is an answer that counts. Raises JoineryError."""
+        """Send a request until it has a final response. Raises JoineryError."""
         attempts = Attempts(request, policy or self.policy)
         while True:
             outcome: httpx.Response | httpx.RequestError
             try:
                 outcome = await self._exchange(request)
             except (httpx.UnsupportedProtocol, httpx.LocalProtocolError):
-                raise  # a fault in the request itself, which no repetition mends
+                raise  # an invalid request, which a retry cannot fix
             except httpx.RequestError as error:
                 outcome = error
             if isinstance(outcome, httpx.Response) and outcome.status_code < 300:
@@ -144,37 +142,37 @@ class AsyncCore:
 
     @staticmethod
     async def _pause(seconds: float, reason: Exception, tries: int) -> None:
-        _LOG.log(logging.WARNING if tries >= _WARNED else logging.INFO, "%s; again in %.1f s", reason, seconds)
+        _LOG.log(logging.WARNING if tries >= _WARN_AFTER else logging.INFO, "%s; retrying in %.1f s", reason, seconds)
         await asyncio.sleep(seconds)
 
     async def _exchange(self, request: Request) -> httpx.Response:
         forever = self._timeout > _LONGEST_TIMEOUT
-        patience = httpx.Timeout(None if forever else self._timeout, read=None if forever else self._timeout + request.wait)  # fmt: skip
+        timeout = httpx.Timeout(None if forever else self._timeout, read=None if forever else self._timeout + request.wait)  # fmt: skip
         file = await asyncio.to_thread(request.file.open, "rb") if request.file else None
         try:
-            content = _pieces(file, request) if file else request.content
+            content = _read_chunks(file, request) if file else request.content
             headers = dict(request.headers)
             return await self._http.request(
-                request.method, request.url, headers=headers, content=content, timeout=patience
+                request.method, request.url, headers=headers, content=content, timeout=timeout
             )
         finally:
             if file:
                 file.close()
 
 
-async def _pieces(file: IO[bytes], request: Request) -> AsyncIterator[bytes]:
-    """The pieces of the request's file. Raises OSError when it is not as long as announced."""
-    left, piece = request.size, b"-"
-    while piece:
-        piece = await asyncio.to_thread(file.read, _PIECE)
-        left -= len(piece)
-        if left < 0 or (left and not piece):
-            raise OSError(f"{request.file} has changed its size while it was sent. Hand it in again once it is whole.")
-        yield piece
+async def _read_chunks(file: IO[bytes], request: Request) -> AsyncIterator[bytes]:
+    """Yield the chunks of the request's file. Raises OSError if its size is not as announced."""
+    remaining, chunk = request.size, b"-"
+    while chunk:
+        chunk = await asyncio.to_thread(file.read, _CHUNK_SIZE)
+        remaining -= len(chunk)
+        if remaining < 0 or (remaining and not chunk):
+            raise OSError(f"{request.file} changed its size during the upload. Upload it again when it is complete.")
+        yield chunk
 
 
 class AsyncClient:
-    """The API, with one attribute for each area. Close it, or use it with `async with`."""
+    """Client of the API, with one attribute per area. Close it, or use it with `async with`."""
 
     _version = ""
     _agent = ""
@@ -189,10 +187,10 @@ class AsyncClient:
         version: str | None = None,
         transport: httpx.AsyncBaseTransport | None = None,
     ) -> None:
-        """`base_url` and `key` default to JOINERY_URL and JOINERY_KEY; `timeout` is in seconds (inf: no end).
+        """Create a client; `base_url` and `key` default to JOINERY_URL and JOINERY_KEY, `timeout` is in seconds (inf: none).
 
-        `retries` is how often a call is repeated; `version` another dated version of the API than this package is
-        made for; `transport` another httpx transport. Raises ValueError when address or key are missing.
+        `retries` is the maximum number of retries per call; `version` another dated API version than that of this package;
+        `transport` another httpx transport. Raises ValueError if URL or key are missing.
         """
         self._core = AsyncCore(
             base_url,
@@ -206,10 +204,10 @@ class AsyncClient:
         self._mount(self._core)
 
     def _mount(self, core: AsyncCore) -> None:
-        """Give the client its groups."""
+        """Create the groups."""
 
     async def close(self) -> None:
-        """Close its connections."""
+        """Close the connections."""
         await self._core.close()
 
     async def __aenter__(self) -> Self:

@@ -1,4 +1,4 @@
-"""Methods beside those of the description: lists, the change feed, files, runs. The module `groups` is made of this one, without asyncio."""
+"""Methods in addition to the generated ones: lists, change feed, files, runs. The module `groups` is this one without asyncio."""
 
 import asyncio
 import mimetypes
@@ -25,21 +25,21 @@ class AsyncGroup:
 
 
 class AsyncListing(Generic[T]):
-    """Iterate with `async for` for every item; `pages()` gives page by page. Each iteration starts anew."""
+    """Iterate with `async for` over all items; `pages()` yields pages. Each iteration starts from the beginning."""
 
     def __init__(self, core: AsyncCore, path: str, ids: Sequence[str], query: Query) -> None:
         self._core, self._path, self._ids, self._query = core, path, ids, query
 
     async def pages(self) -> AsyncIterator[Page[T]]:
-        """Every page from where the query starts, in its direction. Raises JoineryError."""
+        """Yield all pages from the query's start in its direction. Raises JoineryError."""
         query = {"limit": PAGE_SIZE} | {name: value for name, value in self._query.items() if value is not None}
-        onwards = "ending_before" if "ending_before" in query else "starting_after"
+        cursor_parameter = "ending_before" if "ending_before" in query else "starting_after"
         while True:
             page = await self._core.call("GET", self._path, self._ids, query=query, needs=LIST_PAGE_FIELDS)
             yield page
             if not page["has_more"]:
                 return
-            query[onwards] = page["next_cursor"]
+            query[cursor_parameter] = page["next_cursor"]
 
     async def __aiter__(self) -> AsyncIterator[T]:
         async for page in self.pages():
@@ -48,13 +48,13 @@ class AsyncListing(Generic[T]):
 
 
 class AsyncFollower(Generic[T]):
-    """Iterate with `async for` for every event, for ever; `pages()` gives page by page, for those who keep `next_cursor` themselves."""
+    """Iterate with `async for` over all events, without end; `pages()` yields pages, for callers who store `next_cursor` themselves."""
 
     def __init__(self, core: AsyncCore, cursor: str | None, store: CursorStore | None, wait: int, query: Query) -> None:
         self._core, self._cursor, self._store, self._wait, self._query = core, cursor, store, wait, query
 
     async def pages(self) -> AsyncIterator[FeedPage[T]]:
-        """Every page; some are empty. Its cursor is saved when the next page is read. Raises CursorExpired, JoineryError."""
+        """Yield all pages, including empty ones. A page's cursor is saved when the next one is read. Raises CursorExpired, JoineryError."""
         saved = await asyncio.to_thread(self._store.load) if self._store is not None else None
         cursor, wait = saved or self._cursor, 0
         while True:
@@ -84,19 +84,19 @@ class AsyncFollowChanges(AsyncGroup, Generic[T]):
         wait: int = 25,
         limit: int = 1000,
     ) -> AsyncFollower[T]:
-        """Every event from the cursor on, for ever, by long polling; outages of the server are waited out.
+        """Follow all events from the cursor on, without end, by long polling; retries during outages of the server.
 
-        With `cursor_file` (a path, or an object with `load` and `save`) the place is saved once a page has been worked
-        on, and a saved place wins over `cursor`. After a crash the events of the last page come again: deduplicate by
-        `id`, apply by `version`. Without either it starts with the oldest event kept; `"now"` starts behind the newest.
-        `wait` (0 to 30) is how long the server holds a request when there is nothing new. Raises CursorExpired.
+        With `cursor_file` (a path, or an object with `load` and `save`), the position is saved after each page is processed,
+        and a saved position takes precedence over `cursor`. After a crash, the events of the last page are repeated:
+        deduplicate by `id`, apply by `version`. Without both, the feed starts at the oldest event kept; with `"now"`, after
+        the newest. `wait` (0 to 30) is how many seconds the server waits for an event. Raises CursorExpired.
         """
         store = CursorFile(cursor_file) if isinstance(cursor_file, (str, os.PathLike)) else cursor_file
         query = {"types": listed(types), "catalogues": listed(catalogues), "limit": limit}
         return AsyncFollower(self._core, cursor, store, wait, query)
 
     async def now(self) -> str:
-        """A cursor behind the newest event: take it before you list, then follow from it, and nothing is missed."""
+        """Return a cursor after the newest event. Get it before you list, then follow from it, and no event is missed."""
         page = await self._core.call("GET", _CHANGES, query={"cursor": "now"}, needs=FEED_PAGE_FIELDS)
         return str(page["next_cursor"])
 
@@ -113,37 +113,37 @@ class AsyncUploadFiles(AsyncGroup, Generic[T]):
         content_type: str | None = None,
         accept_shrink: bool | None = None,
     ) -> T:
-        """Hand a file in and have it read; the answer's `run` is what to wait for. Raises JoineryError, OSError."""
+        """Upload a file and start its import; wait for the result's `run`. Raises JoineryError, OSError."""
         file = Path(path)
         size = (await asyncio.to_thread(file.stat)).st_size
         kind = content_type or MEDIA_TYPES.get(file.suffix.lower()[1:]) or mimetypes.guess_type(file.name)[0]
-        announced = {
+        upload_body = {
             "filename": filename or file.name,
             "content_type": kind or "application/octet-stream",
             "bytes": size,
         }
         needs = ("id", "target")
         uploads = "/v1/sources/{}/uploads"
-        upload = await self._core.call("POST", uploads, (source,), body=announced, keyed=True, needs=needs)
+        upload = await self._core.call("POST", uploads, (source,), body=upload_body, keyed=True, needs=needs)
         await self._core.put(upload["target"]["url"], upload["target"]["headers"], file, size)
         body = None if accept_shrink is None else {"accept_shrink": accept_shrink}
-        made: T = await self._core.call("POST", "/v1/uploads/{}/complete", (upload["id"],), body=body, keyed=True)
-        return made
+        completed: T = await self._core.call("POST", "/v1/uploads/{}/complete", (upload["id"],), body=body, keyed=True)
+        return completed
 
 
 class AsyncWaitForRuns(AsyncGroup, Generic[T]):
     """`wait` of `client.runs`."""
 
     async def wait(self, run: str, timeout: float = 300.0) -> T:
-        """The run once it has ended, well or not: see its `status`. Raises TimeoutError, JoineryError."""
+        """Wait until the run has ended and return it; its `status` is the result. Raises TimeoutError, JoineryError."""
         until, pause = time.monotonic() + timeout, 0.25
         while True:
-            found: Any = await self._core.call("GET", "/v1/runs/{}", (run,), needs=("status",))
-            if found["status"] not in OPEN_RUN_STATUSES:
-                ended: T = found
-                return ended
-            left = until - time.monotonic()
-            if left <= 0:
-                raise TimeoutError(f"{run} is still {found['status']} after {timeout:g} s.")
-            await asyncio.sleep(min(pause, left))
+            run_state: Any = await self._core.call("GET", "/v1/runs/{}", (run,), needs=("status",))
+            if run_state["status"] not in OPEN_RUN_STATUSES:
+                ended_run: T = run_state
+                return ended_run
+            remaining = until - time.monotonic()
+            if remaining <= 0:
+                raise TimeoutError(f"{run} is still {run_state['status']} after {timeout:g} s.")
+            await asyncio.sleep(min(pause, remaining))
             pause = min(pause * 1.5, 5.0)

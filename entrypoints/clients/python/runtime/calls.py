@@ -1,4 +1,4 @@
-"""Requests, when they are repeated, and the values of their answers: all that is the same with and without asyncio."""
+"""Requests, retry rules and response values, shared by the asyncio and blocking clients."""
 
 import random
 from collections.abc import Mapping, Sequence
@@ -19,7 +19,7 @@ _NOT_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout, httpx.
 
 
 class Page(TypedDict, Generic[T]):
-    """One page: up to `limit` items; `next_cursor` goes on behind it."""
+    """One page of up to `limit` items; `next_cursor` leads to the next one."""
 
     object: str
     data: list[T]
@@ -28,7 +28,7 @@ class Page(TypedDict, Generic[T]):
 
 
 class FeedPage(TypedDict, Generic[T]):
-    """Some events, the oldest first. `next_cursor` is the place behind them."""
+    """Events, the oldest first; `next_cursor` is the position after them."""
 
     object: str
     data: list[T]
@@ -37,18 +37,18 @@ class FeedPage(TypedDict, Generic[T]):
 
 
 class CursorStore(Protocol):
-    """Where a follower keeps its place."""
+    """Storage of a follower's position."""
 
     def load(self) -> str | None:
-        """The cursor that was saved last, or None."""
+        """Return the last saved cursor, or None."""
 
     def save(self, cursor: str) -> None:
-        """Keep the cursor; once this returns, a crash does not lose it."""
+        """Save the cursor durably before returning."""
 
 
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
-    """At most so many repetitions (None: any number), which wait no longer than `max_total_delay` seconds in all."""
+    """Maximum number of retries (None: unlimited) and total delay in seconds."""
 
     retries: int | None = 4
     max_total_delay: float = 60.0
@@ -56,9 +56,9 @@ class RetryPolicy:
     max_delay: float = 8.0
 
     def pause(self, tries: int, waited: float, retry_after: float | None) -> float | None:
-        """Seconds until the next try, or None for no further one. Doubles each time; between half and all of that is drawn."""
+        """Return the seconds until the next try, or None for no retry. Exponential backoff with jitter between half and all."""
         step = min(self.max_delay, self.initial_delay * 2.0 ** min(tries, 16))
-        # S311: it spreads clients, and hides nothing
+        # S311: the jitter is not security-relevant
         pause = max(random.uniform(step / 2, step), retry_after or 0.0)  # noqa: S311
         if self.retries is None:
             pause = min(pause, LONGEST_PAUSE)
@@ -69,11 +69,11 @@ class RetryPolicy:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One request. `wait` is how many seconds longer than usual the answer may take; `file`, of `size` bytes, is sent in place of `content`."""
+    """One request. `wait` are additional seconds for the response; `file`, of `size` bytes, is sent instead of `content`."""
 
     method: str
     url: str
-    headers: Mapping[str, str] = field(repr=False)  # the key is in it
+    headers: Mapping[str, str] = field(repr=False)  # contains the key
     content: bytes | None = None
     file: Path | None = None
     size: int = 0
@@ -81,18 +81,18 @@ class Request:
 
     @property
     def writes(self) -> bool:
-        """Whether it may change something."""
+        """Whether the request may change something."""
         return self.method not in ("GET", "HEAD") and self.headers.get("Service-Dry-Run") is None
 
     @property
     def repeatable(self) -> bool:
-        """Whether sending it twice does no more than sending it once."""
+        """Whether the request can be sent again without further effect."""
         return self.method != "POST" or "Idempotency-Key" in self.headers
 
 
 @dataclass(slots=True)
 class Attempts:
-    """The failed tries of one request."""
+    """Failed tries of one request."""
 
     request: Request
     policy: RetryPolicy
@@ -101,39 +101,39 @@ class Attempts:
     unclear: bool = False
 
     def pause_after(self, outcome: httpx.Response | httpx.RequestError) -> tuple[float, JoineryError]:
-        """Seconds to wait after this outcome, and the reason. Raises JoineryError when the request is not to be repeated."""
+        """Return the seconds to wait after an outcome, and the reason. Raises JoineryError if the request must not be retried."""
         if isinstance(outcome, httpx.Response):
             error, cause = refusal(outcome), None
         else:
             address = self.request.url.partition("?")[0]
-            error = ConnectionFailed(f"No answer from {address}: {type(outcome).__name__}: {outcome}")
+            error = ConnectionFailed(f"No response from {address}: {type(outcome).__name__}: {outcome}")
             cause = outcome
         self.unclear = self._is_unclear(outcome, error)
         pause = self.policy.pause(self.tries, self.waited, error.retry_after)
-        if pause is None or not self._is_passing(outcome, error):
+        if pause is None or not self._should_retry(outcome, error):
             error.maybe_done = self.unclear
             raise error from cause
         self.waited += pause
         self.tries += 1
         return pause, error
 
-    def _is_passing(self, outcome: httpx.Response | httpx.RequestError, error: JoineryError) -> bool:
-        """Whether repeating can help and does no harm. What may have reached the server is only repeated when that is safe."""
+    def _should_retry(self, outcome: httpx.Response | httpx.RequestError, error: JoineryError) -> bool:
+        """Return whether a retry is useful and safe: what may have reached the server is retried only if repeatable."""
         if isinstance(outcome, httpx.RequestError):
             return self.request.repeatable or isinstance(outcome, _NOT_SENT)
         status = outcome.status_code
-        if status == 429:  # refused before anything was done; without a code it is a proxy's
+        if status == 429:  # rejected before execution; without a code, by a proxy
             return error.code in (RATE_LIMITED, None)
         return self.request.repeatable and (
             status in RETRIED_STATUSES
             or error.code == IN_PROGRESS
-            or (self.request.file is not None and status == 409)  # the server still has the broken try in hand
-            # a follower only reads, and outlives whatever a proxy says of an outage
+            or (self.request.file is not None and status == 409)  # the server is still processing the broken try
+            # a follower only reads, so it retries all server and proxy errors
             or (self.policy.retries is None and (status >= 500 or status == 408))
         )
 
     def _is_unclear(self, outcome: httpx.Response | httpx.RequestError, error: JoineryError) -> bool:
-        """Whether the change may have been made, though this is how it ended."""
+        """Return whether the change may have been made although the request failed."""
         if not self.request.writes:
             return False
         if isinstance(outcome, httpx.RequestError):
@@ -145,21 +145,21 @@ class Attempts:
 
 
 def address(base_url: str, path: str, ids: Sequence[str] = (), query: Query | None = None) -> str:
-    """The address; every `{}` of the path is the next id. Raises ValueError for an id that is not valid."""
+    """Return the URL; each `{}` of the path is the next ID. Raises ValueError for an invalid ID."""
     if any(not id or id.strip(".") == "" for id in ids):
-        raise ValueError(f"An id for {path} is empty.")
+        raise ValueError(f"An ID for {path} is empty.")
     filled = base_url + path.format(*(quote(id, safe="") for id in ids))
-    written = {name: _written(value) for name, value in (query or {}).items() if value is not None}
-    return f"{filled}?{urlencode(written)}" if written else filled
+    encoded = {name: _parameter_text(value) for name, value in (query or {}).items() if value is not None}
+    return f"{filled}?{urlencode(encoded)}" if encoded else filled
 
 
-def _written(value: Any) -> str:
-    """A query parameter's text: lists with commas, those inside a value escaped; times in UTC."""
+def _parameter_text(value: Any) -> str:
+    """Return a query parameter as text: lists comma-separated with escaped commas, times in UTC."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, datetime):
         if value.tzinfo is None:
-            raise ValueError(f"{value!r} has no time zone: give it one, as in datetime.now(timezone.utc).")
+            raise ValueError(f"{value!r} has no time zone. Add one, for example datetime.now(timezone.utc).")
         return value.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
     if isinstance(value, (list, tuple, set, frozenset)):
         return ",".join(str(one).replace("\\", "\\\\").replace(",", "\\,") for one in value)
@@ -167,16 +167,16 @@ def _written(value: Any) -> str:
 
 
 def listed(value: Any) -> Any:
-    """A list for a parameter that takes many: a single text is a list of one, whose commas are its own."""
+    """Return the value of a list parameter; a single string is a list of one, whose commas are literal."""
     return [value] if isinstance(value, str) else value
 
 
 def value_of(answer: httpx.Response, needs: Sequence[str] = ()) -> Any:
-    """The JSON object of an answer, or None for a 204 that needs no more. Raises UnreadableAnswer."""
+    """Return the JSON object of a response, or None for a 204 without needed fields. Raises UnreadableAnswer."""
     if answer.status_code == 204 and not needs:
         return None
     found = object_of(answer)
-    lacks = found is None or any(found.get(name) is None for name in needs)
-    if found is None or lacks or ("data" in needs and not isinstance(found["data"], list)):
+    is_incomplete = found is None or any(found.get(name) is None for name in needs)
+    if found is None or is_incomplete or ("data" in needs and not isinstance(found["data"], list)):
         raise unreadable(answer)
     return found

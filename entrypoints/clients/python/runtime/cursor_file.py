@@ -1,4 +1,4 @@
-"""A follower's place in a file that is never half written."""
+"""A follower's position in a file that is written atomically."""
 
 import os
 import re
@@ -9,40 +9,42 @@ _CURSOR = re.compile(r"[!-~]+")
 
 
 class CursorFile:
-    """A CursorStore in one file. One process at a time."""
+    """CursorStore in one file, for one process at a time."""
 
     def __init__(self, path: "str | os.PathLike[str]") -> None:
         self._path = Path(path)
 
     def load(self) -> str | None:
-        """What was saved last; None when nothing was. Raises ValueError when the file holds no cursor, OSError."""
+        """Return the last saved cursor, or None. Raises ValueError if the file contains no cursor, or OSError."""
         try:
             content = self._path.read_bytes()
         except FileNotFoundError:
-            if not self._path.parent.is_dir():  # nothing could be saved, which would show only after the first page
-                raise FileNotFoundError(f"There is no folder {self._path.parent} for the cursor file.") from None
+            if not self._path.parent.is_dir():  # fails early: saving would fail after the first page
+                raise FileNotFoundError(f"The folder {self._path.parent} of the cursor file does not exist.") from None
             return None
         cursor = content.decode("latin-1").strip()
         if not _CURSOR.fullmatch(cursor):
-            raise ValueError(f"{self._path} holds no cursor. Delete it to begin anew, or give another file.")
+            raise ValueError(
+                f"{self._path} contains no cursor. Delete it to start from the beginning, or use another file."
+            )
         return cursor
 
     def save(self, cursor: str) -> None:
-        """Write beside, bring to disk, rename over: a crash leaves the old or the new cursor."""
-        handle, beside = tempfile.mkstemp(prefix=f".{self._path.name}.", dir=self._path.parent)
+        """Write to a temporary file, sync and rename it: after a crash, the file has the old or the new cursor."""
+        handle, temporary = tempfile.mkstemp(prefix=f".{self._path.name}.", dir=self._path.parent)
         try:
             with os.fdopen(handle, "w", encoding="ascii") as file:
                 file.write(cursor)
                 file.flush()
                 os.fsync(file.fileno())
-            Path(beside).replace(self._path)
+            Path(temporary).replace(self._path)
         except BaseException:
-            Path(beside).unlink(missing_ok=True)
+            Path(temporary).unlink(missing_ok=True)
             raise
-        self._keep_name()
+        self._sync_folder()
 
-    def _keep_name(self) -> None:
-        """Bring the folder's entry to disk as well, where the system can (not on Windows)."""
+    def _sync_folder(self) -> None:
+        """Sync the folder's entry as well, where the system supports it (not on Windows)."""
         try:
             folder = os.open(self._path.parent, os.O_RDONLY)
         except OSError:

@@ -1,4 +1,4 @@
-"""What calls raise: one class for each kind of refusal, all of them JoineryError."""
+"""Errors of calls: one class per kind, all subclasses of JoineryError."""
 
 import json
 import math
@@ -11,16 +11,16 @@ import httpx
 
 from .tables import REDIRECTED, UNREADABLE
 
-_MAYBE_DONE = "An earlier try got no clear answer and may have been carried out: read the object before you try again."
+_MAYBE_DONE = "An earlier try had no clear result and may have been executed. Read the object before you try again."
 _MOST_DIGITS = 12
 
 
 class JoineryError(Exception):
-    """A call that failed.
+    """A failed call.
 
-    `status` (None without an answer), `code` (stable; what programs compare), `detail` (for people), `errors` (each
-    wrong field as {field, code, detail}), `doc_url`, `request_id`, `retry_after` (seconds, or None), `problem` (the
-    whole body). `maybe_done` tells that a try before got no clear answer, so that the change may have been made.
+    `status` (None without a response), `code` (stable, for programs), `detail` (for people), `errors` (each invalid field as
+    {field, code, detail}), `doc_url`, `request_id`, `retry_after` (seconds, or None), `problem` (the whole body).
+    `maybe_done`: an earlier try had no clear result, so the change may have been made.
     """
 
     hint = ""
@@ -40,7 +40,7 @@ class JoineryError(Exception):
         self.status = status
         self.problem: Mapping[str, Any] = document
         self.code: str | None = _text(document.get("code"))
-        errors = document.get("errors")  # a proxy's may be anything
+        errors = document.get("errors")  # a proxy's body may be anything
         self.errors: list[dict[str, str]] = (
             [one for one in errors if isinstance(one, dict)] if isinstance(errors, list) else []
         )
@@ -50,7 +50,7 @@ class JoineryError(Exception):
         self.maybe_done = maybe_done
 
     def __str__(self) -> str:
-        """All that helps, in one line: status, code, detail, fields, address of the explanation, request id."""
+        """Return status, code, detail, fields, documentation URL and request ID in one line."""
         head = " ".join(str(part) for part in (self.status, self.code) if part is not None)
         fields = "; ".join(f"{one.get('field')}: {one.get('detail')}" for one in self.errors)
         text = f"{head}: {self.detail}" if head else self.detail
@@ -61,62 +61,62 @@ class JoineryError(Exception):
 
 
 class ConnectionFailed(JoineryError):
-    """No answer: the server could not be reached, or the connection broke. Its cause is the error that tells how."""
+    """No response: the server was unreachable, or the connection broke. The cause is the underlying error."""
 
 
 class InvalidRequest(JoineryError):
-    """400: the request is wrong; `errors` names the fields."""
+    """400: the request is invalid; `errors` names the fields."""
 
 
 class AuthenticationRequired(JoineryError):
-    """401: no credential, or none that counts."""
+    """401: no credential, or an invalid one."""
 
 
 class PermissionDenied(JoineryError):
-    """403: the credential lacks a scope, or the plan a feature."""
+    """403: the credential lacks a scope, or the plan lacks a feature."""
 
 
 class NotFound(JoineryError):
-    """404."""
+    """404: the resource does not exist or is not visible."""
 
 
 class Conflict(JoineryError):
-    """409: the state of the thing does not allow it."""
+    """409: the state of the resource does not allow the operation."""
 
 
 class CursorExpired(JoineryError):
-    """410: the events after this cursor are gone.
+    """410: the events after this cursor are no longer available.
 
-    Read everything anew: take `client.changes.now()` first, then list what you keep, then follow from that cursor.
+    Start again: call `client.changes.now()`, list the resources that you store, then follow from that cursor.
     """
 
-    hint = "Begin again: take changes.now(), read the lists, then follow from that cursor."
+    hint = "Start again: call changes.now(), read the lists, then follow from that cursor."
 
 
 class PreconditionFailed(JoineryError):
-    """412: somebody changed it since you read it; 428: `if_match` is missing."""
+    """412: the resource has changed since you read it; 428: `if_match` is missing."""
 
 
 class Unprocessable(JoineryError):
-    """413, 415, 422: understood, and it cannot be done like this."""
+    """413, 415, 422: the request was understood, but cannot be executed as it is."""
 
 
 class RateLimited(JoineryError):
-    """429: too many requests, or a quota that is used up; `retry_after` tells when to try again."""
+    """429: too many requests, or a used-up quota; `retry_after` is the time of the next try."""
 
 
 class ServerError(JoineryError):
-    """5xx: the server's fault, or it is overloaded."""
+    """5xx: the server failed or is overloaded."""
 
 
 class UnreadableAnswer(JoineryError):
-    """A success (2xx) whose body is not what the service answers, as of a proxy's page for signing in."""
+    """A success (2xx) with an unexpected body, such as a proxy's sign-in page."""
 
-    hint = "Is this the service's address, and does nothing between answer for it?"
+    hint = "Check the service's URL, and whether a proxy responds instead of the service."
 
 
 class WebhookVerificationError(JoineryError):
-    """A webhook that is not ours, too old, or changed on its way: answer 400 and ignore it."""
+    """A webhook with an invalid signature or time: respond with 400 and ignore it."""
 
 
 BY_STATUS: Final[Mapping[int, type[JoineryError]]] = {
@@ -136,7 +136,7 @@ BY_STATUS: Final[Mapping[int, type[JoineryError]]] = {
 
 
 def seconds_of(retry_after: str | None) -> float | None:
-    """What Retry-After says, in seconds from now: a number, or a date (RFC 9110 §10.2.3)."""
+    """Return Retry-After in seconds from now: a number, or a date (RFC 9110 §10.2.3)."""
     text = (retry_after or "").strip()
     if text.isascii() and text.isdigit():
         return float(text) if len(text) <= _MOST_DIGITS else math.inf
@@ -144,33 +144,33 @@ def seconds_of(retry_after: str | None) -> float | None:
         at = parsedate_to_datetime(text)
         aware = at if at.tzinfo else at.replace(tzinfo=UTC)
         return max(0.0, (aware - datetime.now(UTC)).total_seconds())
-    except (ValueError, TypeError, OverflowError, IndexError):  # what the parser raises for what is no date
+    except (ValueError, TypeError, OverflowError, IndexError):  # raised by the parser for an invalid date
         return None
 
 
 def refusal(answer: httpx.Response) -> JoineryError:
-    """The error that an answer is. What is no problem document (a proxy's page) keeps its beginning as the detail."""
+    """Return the error of a response. Without a problem document (a proxy's page), the beginning of the body is the detail."""
     problem = object_of(answer) or {}
     location = answer.headers.get("location") if 300 <= answer.status_code < 400 else None
     redirect = REDIRECTED.format(location=location) if location else None
-    made = BY_STATUS.get(answer.status_code, ServerError if answer.status_code >= 500 else JoineryError)
+    error_class = BY_STATUS.get(answer.status_code, ServerError if answer.status_code >= 500 else JoineryError)
     detail = _text(problem.get("detail")) or redirect or _beginning(answer)
-    return made(detail, status=answer.status_code, problem=problem, headers=answer.headers)
+    return error_class(detail, status=answer.status_code, problem=problem, headers=answer.headers)
 
 
 def unreadable(answer: httpx.Response) -> UnreadableAnswer:
-    """The error that a success without the expected body is."""
+    """Return the error of a success without the expected body."""
     detail = UNREADABLE.format(beginning=_beginning(answer))
     return UnreadableAnswer(detail, status=answer.status_code, headers=answer.headers)
 
 
 def object_of(answer: httpx.Response) -> dict[str, Any] | None:
-    """The JSON object that the answer holds, or None when it holds anything else."""
+    """Return the JSON object of the response, or None for any other body."""
     try:
-        found = json.loads(answer.content)
+        value = json.loads(answer.content)
     except (ValueError, RecursionError):
         return None
-    return found if isinstance(found, dict) else None
+    return value if isinstance(value, dict) else None
 
 
 def _text(value: Any) -> str | None:
@@ -178,4 +178,4 @@ def _text(value: Any) -> str | None:
 
 
 def _beginning(answer: httpx.Response) -> str:
-    return answer.content[:200].decode("utf-8", "replace").strip() or "The answer has no body."
+    return answer.content[:200].decode("utf-8", "replace").strip() or "The response has no body."

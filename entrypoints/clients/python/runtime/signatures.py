@@ -1,4 +1,4 @@
-"""Verifies webhooks by the Standard Webhooks specification 1.0.0."""
+"""Verification of webhooks by the Standard Webhooks specification 1.0.0."""
 
 import base64
 import binascii
@@ -12,73 +12,75 @@ from typing import Any, Protocol
 from .errors import WebhookVerificationError
 
 _PREFIX = "whsec_"
-_LEAST_BYTES = 16
-"""Keys that are shorter, such as that of a secret that was never set, anybody could guess."""
+_MIN_KEY_BYTES = 16
+"""Minimum length of a key; shorter ones, such as an unset secret, can be guessed."""
 
 
 class HeaderFields(Protocol):
-    """Headers as frameworks have them: mappings, and the messages of Python's own http.server."""
+    """Headers of web frameworks: mappings, or the messages of http.server."""
 
     def items(self) -> Iterable[tuple[str, str]]:
-        """Names and values."""
+        """Return names and values."""
 
 
 def verified(body: bytes | str, headers: HeaderFields, secret: str | Iterable[str], tolerance: float = 300.0) -> Any:
-    """The event of a webhook that one of the secrets has signed.
+    """Return the event of a webhook that one of the secrets has signed.
 
-    `body` is what came, before any parsing. Raises WebhookVerificationError when a header is missing, the time is more
-    than `tolerance` seconds off, no signature fits, or the body is no JSON; ValueError when a secret is empty or not valid.
+    `body` is the raw body before any parsing. Raises WebhookVerificationError if a header is missing, the time differs by
+    more than `tolerance` seconds, no signature matches, or the body is not JSON; ValueError for an empty or invalid secret.
     """
     keys = [_key(one) for one in ([secret] if secret is None or isinstance(secret, str) else secret)]
-    if not tolerance >= 0:  # nor NaN, which would let any age pass
-        raise ValueError("The tolerance is a number of seconds, 0 or more.")
-    given = {name.lower(): value for name, value in headers.items()}
-    id, stamp, signatures = (_header(given, name) for name in ("webhook-id", "webhook-timestamp", "webhook-signature"))
+    if not tolerance >= 0:  # also rejects NaN, which would accept any age
+        raise ValueError("The tolerance must be a number of seconds, 0 or more.")
+    fields = {name.lower(): value for name, value in headers.items()}
+    id, stamp, signatures = (_header(fields, name) for name in ("webhook-id", "webhook-timestamp", "webhook-signature"))
     _check_time(stamp, tolerance)
     content = _bytes(body) if isinstance(body, str) else bytes(body)
     signed = _bytes(f"{id}.{stamp}.") + content
     expected = [base64.b64encode(hmac.digest(key, signed, hashlib.sha256)) for key in keys]
     parts = (one.rstrip(",").partition(",") for one in signatures.split())  # proxies join two headers with a comma
     offered = [_bytes(text) for mark, _, text in parts if mark == "v1"]
-    fits = [hmac.compare_digest(ours, theirs) for ours in expected for theirs in offered]
-    if not any(fits):
-        raise WebhookVerificationError("No signature of the webhook fits the secret.")
+    matches = [hmac.compare_digest(ours, theirs) for ours in expected for theirs in offered]
+    if not any(matches):
+        raise WebhookVerificationError("No signature of the webhook matches the secret.")
     try:
         return json.loads(content)
     except (ValueError, RecursionError):
-        raise WebhookVerificationError("The webhook's body is no JSON.") from None
+        raise WebhookVerificationError("The webhook's body is not JSON.") from None
 
 
 def _bytes(text: str) -> bytes:
     try:
         return text.encode()
-    except UnicodeEncodeError:  # headers that some servers hand on undecoded
-        raise WebhookVerificationError("The webhook holds signs that no text has.") from None
+    except UnicodeEncodeError:  # some servers pass headers on undecoded
+        raise WebhookVerificationError("The webhook contains invalid characters.") from None
 
 
-def _header(given: Mapping[str, str], name: str) -> str:
-    if not given.get(name):
+def _header(fields: Mapping[str, str], name: str) -> str:
+    if not fields.get(name):
         raise WebhookVerificationError(f"The header {name} is missing.")
-    return given[name]
+    return fields[name]
 
 
 def _check_time(stamp: str, tolerance: float) -> None:
     if not stamp.isascii() or not stamp.isdigit() or len(stamp) > 12:
-        raise WebhookVerificationError("The header webhook-timestamp is no number of seconds.")
-    off = time.time() - int(stamp)
-    if abs(off) > tolerance:
-        raise WebhookVerificationError(f"The webhook's time is {abs(off):.0f} s {'ago' if off > 0 else 'ahead'}.")
+        raise WebhookVerificationError("The header webhook-timestamp is not a number of seconds.")
+    difference = time.time() - int(stamp)
+    if abs(difference) > tolerance:
+        raise WebhookVerificationError(
+            f"The webhook's time is {abs(difference):.0f} s {'ago' if difference > 0 else 'ahead'}."
+        )
 
 
 def _key(secret: str | None) -> bytes:
     if not secret:
-        raise ValueError("A webhook secret is empty: is the setting that holds it there?")
+        raise ValueError("A webhook secret is empty. Check the setting that contains it.")
     try:
         key = base64.b64decode(secret.strip().removeprefix(_PREFIX), validate=True)
     except (binascii.Error, ValueError):
         key = b""
-    if len(key) < _LEAST_BYTES:
+    if len(key) < _MIN_KEY_BYTES:
         raise ValueError(
-            "A webhook secret is `whsec_` and base64 of 16 bytes or more, as it was shown when the endpoint was made."
+            "A webhook secret must be `whsec_` and base64 of at least 16 bytes, as shown when the endpoint was created."
         )
     return key

@@ -1,35 +1,35 @@
-"""Figures and lists that the clients of all languages share: `tables.js` is made of these."""
+"""Constants shared by the clients of all languages; `tables.js` is generated from them."""
 
 from collections.abc import Mapping
 from typing import Final
 
 RETRIED_STATUSES = (500, 502, 503, 504)
-"""Answers that pass, tried again where sending twice does no more than once: GET, PUT, DELETE, PATCH (which names the
-version it changes) and POST with an Idempotency-Key. 500 is among them: what fails is rolled back and the server keeps
-no 5xx under a key, so that the second try does the work. 501 and the like stay as they are."""
+"""Transient errors, retried if the request is repeatable: GET, PUT, DELETE, PATCH (which names the version it changes) and
+POST with an Idempotency-Key. 500 is included: a failed request is rolled back and the server stores no 5xx under a key, so a
+retry executes the request. 501 and others are not retried."""
 RATE_LIMITED = "rate_limited"
-"""The one 429 of the service that passes within the time of a call; a quota that is used up does not."""
+"""The only 429 that is worth a retry within a call; a used-up quota is not."""
 IN_PROGRESS = "idempotency_request_in_progress"
-"""The 409 of a key whose first request is still being carried out."""
+"""The 409 of a key whose first request is still in progress."""
 KEPT_STATUSES = (404, 409, 412, 422, 428)
-"""Refusals that the server keeps under an Idempotency-Key: what a retry hears is what the first try came to."""
+"""Errors that the server stores under an Idempotency-Key: a retry gets the result of the first try."""
 LONGEST_PAUSE = 3600.0
-"""Seconds that a follower waits at most between two tries, whatever Retry-After says."""
+"""Maximum seconds between two tries of a follower, whatever Retry-After says."""
 REDIRECTED = (
-    "The server redirects to {location}, and redirects are not followed, so that the key goes to no other host. "
-    "If that is where the service is, give the client this base address."
+    "The server redirects to {location}. Redirects are not followed, so that the key is not sent to another host. "
+    "If this is the service's URL, use it as the base URL."
 )
-"""What an error says of a redirect."""
-UNREADABLE = "The answer is not what the service answers: {beginning}"
-"""What an error says of a success that is no JSON object, or lacks what every such answer has."""
+"""Detail of the error for a redirect."""
+UNREADABLE = "The response is not one of the service: {beginning}"
+"""Detail of the error for a success that is not a JSON object, or lacks required fields."""
 FEED_PAGE_FIELDS = ("data", "next_cursor", "caught_up")
-"""What every page of the change feed has."""
+"""Required fields of a change feed page."""
 LIST_PAGE_FIELDS = ("data", "has_more")
-"""What every page of a list has."""
+"""Required fields of a list page."""
 PAGE_SIZE = 100
-"""Items a page of a list, unless `limit` says otherwise."""
+"""Default items per page."""
 OPEN_RUN_STATUSES = ("queued", "running", "waiting")
-"""Statuses of runs that go on."""
+"""Statuses of runs that have not ended."""
 MEDIA_TYPES: Final[Mapping[str, str]] = {
     "csv": "text/csv",
     "tsv": "text/tab-separated-values",
@@ -41,4 +41,4 @@ MEDIA_TYPES: Final[Mapping[str, str]] = {
     "zip": "application/zip",
     "gz": "application/gzip",
 }
-"""What feeds usually are, by the ends of their names; systems differ in what they know of these."""
+"""Media types of feeds by file extension, because operating systems differ in theirs."""

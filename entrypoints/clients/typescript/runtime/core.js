@@ -1,4 +1,4 @@
-// Makes requests of calls, and answers of responses.
+// HTTP core of the client.
 
 import { agent, sleep, timerOf, variable, webCrypto } from './platform.js'
 import { UnreadableAnswer } from './error_kinds.js'
@@ -6,20 +6,20 @@ import { valueOf } from './refusals.js'
 import { call, patient, pauseOf, RETRY_POLICY, writes } from './retrying.js'
 import { FEED_PAGE_FIELDS } from './tables.js'
 
-/** Where requests go, and with what. */
+/** Base URL, headers and retry policy of a client. */
 export class Core {
   constructor({ baseUrl, key, timeout = 30, retries = RETRY_POLICY.retries, version, onRetry, fetch: given } = {}, own) {
     this.baseUrl = (baseUrl ?? variable('JOINERY_URL') ?? '').trim().replace(/\/+$/, '')
-    const secret = (key ?? variable('JOINERY_KEY') ?? '').trim() // files end with a line break
+    const secret = (key ?? variable('JOINERY_KEY') ?? '').trim() // a value from a file may end with a line break
     if (!/^https?:\/\//.test(this.baseUrl)) {
-      throw new TypeError('Say where the service is, as baseUrl or in JOINERY_URL: https://… or http://127.0.0.1:8080')
+      throw new TypeError('Set the service URL as baseUrl or JOINERY_URL, such as https://… or http://127.0.0.1:8080.')
     }
-    if (!secret) throw new TypeError('Give an API key as key or in JOINERY_KEY.')
+    if (!secret) throw new TypeError('Set an API key as key or JOINERY_KEY.')
     if (this.baseUrl.includes('@')) {
-      throw new TypeError("The service's address names a user or a password. Leave them out: the key is all that is sent.")
+      throw new TypeError("The service's URL contains a user or password. Remove them: only the API key is sent.")
     }
     if (!/^[!-~]+$/.test(secret)) {
-      throw new TypeError('The API key has blanks, line breaks or letters in it that no key has. Give it as it was shown.')
+      throw new TypeError('The API key contains invalid characters, such as spaces or line breaks. Use it exactly as shown.')
     }
     this.headers = {
       Authorization: `Bearer ${secret}`,
@@ -27,14 +27,14 @@ export class Core {
       Accept: 'application/json',
       ...agent(own.agent),
     }
-    if (!(typeof timeout === 'number' && timeout > 0)) throw new TypeError('The timeout is a number of seconds above 0, or Infinity.')
+    if (!(typeof timeout === 'number' && timeout > 0)) throw new TypeError('The timeout must be a number of seconds above 0, or Infinity.')
     this.timeout = timeout
     this.onRetry = onRetry
     this.policy = { ...RETRY_POLICY, retries }
     this.fetch = given ?? ((...parameters) => globalThis.fetch(...parameters))
   }
 
-  /** One operation: its answer's JSON object, which has what it `needs`, or undefined where it has none. Throws JoineryError. */
+  /** Executes one operation; returns its JSON object with the fields `needs`, or undefined for an empty response. Throws JoineryError. */
   async call(method, path, ids, { query, body, keyed, options = {}, needs } = {}) {
     const headers = { ...this.headers }
     if (body !== undefined && body !== null) headers['Content-Type'] = 'application/json'
@@ -43,12 +43,12 @@ export class Core {
     if (options.explain || options.dryRun) headers['Service-Dry-Run'] = options.explain ? 'explain' : 'true'
     const content = headers['Content-Type'] ? JSON.stringify(body) : undefined
     const { signal } = options
-    const wait = Number(query?.wait ?? 0) // the server may hold the request so long
+    const wait = Number(query?.wait ?? 0) // the server may delay the response by this time
     const request = { method, url: this.url(path, ids, query), headers, body: content, signal, wait }
     return valueOf(await this.send(request, this.policy), needs, writes(request))
   }
 
-  /** A GET that is repeated for ever, and that the server may hold for `wait` seconds. */
+  /** Reads a page with unlimited retries; the server may delay the response by `wait` seconds. */
   async follow(path, query, signal) {
     const wait = Number(query.wait ?? 0)
     const request = { method: 'GET', url: this.url(path, [], query), headers: this.headers, wait, signal }
@@ -66,7 +66,7 @@ export class Core {
     }
   }
 
-  /** Sends a file to an address of its own, without our credential. */
+  /** Sends a file to its upload URL, without the credential. */
   put(url, headers, body, signal) {
     return this.send({ method: 'PUT', url, headers, body, signal, isFile: true }, this.policy)
   }
@@ -75,17 +75,17 @@ export class Core {
     return call(request, policy, (one) => this.exchange(one), sleep, this.onRetry)
   }
 
-  /** One try: {status, headers, text}, or {noResponse}. Throws what the caller's signal was aborted with. */
+  /** Sends a request once; returns {status, headers, text}, or {noResponse}. Throws the abort reason of the caller's signal. */
   async exchange(request) {
     request.signal?.throwIfAborted()
     const ours = new AbortController()
     const seconds = this.timeout + (request.wait ?? 0)
-    const timer = timerOf(() => ours.abort(new Error(`no answer within ${seconds} s`)), seconds)
+    const timer = timerOf(() => ours.abort(new Error(`no response within ${seconds} s`)), seconds)
     const aborted = () => ours.abort(request.signal.reason)
     request.signal?.addEventListener('abort', aborted, { once: true })
     try {
       const { method, headers, body } = request
-      // a redirect is an error: followed, it would give the key to another host
+      // redirects are errors: following one would send the key to another host
       const answer = await this.fetch(request.url, { method, headers, body, signal: ours.signal, redirect: 'manual' })
       return { status: answer.status, headers: answer.headers, text: await answer.text() }
     } catch (error) {
@@ -97,7 +97,7 @@ export class Core {
     }
   }
 
-  /** The address; every `{}` of the path is the next id. Throws TypeError for an id that is not valid. */
+  /** Returns the URL; each `{}` of the path is the next ID. Throws TypeError for an invalid ID. */
   url(path, ids, query = {}) {
     const left = [...ids]
     const filled = path.replace(/\{\}/g, () => idOf(left.shift(), path))
@@ -107,7 +107,7 @@ export class Core {
   }
 }
 
-/** The query, with lists for those that take many: a single text is a list of one, whose commas are its own. */
+/** Returns the query with list parameters as arrays; a single string is a list of one, whose commas are literal. */
 export function listed(query, names) {
   const found = { ...query }
   for (const name of names) if (typeof found[name] === 'string') found[name] = [found[name]]
@@ -115,13 +115,13 @@ export function listed(query, names) {
 }
 
 function idOf(id, path) {
-  if (typeof id !== 'string' || /^\.*$/.test(id)) throw new TypeError(`An id for ${path} is empty.`)
+  if (typeof id !== 'string' || /^\.*$/.test(id)) throw new TypeError(`An ID for ${path} is empty.`)
   return encodeURIComponent(id)
 }
 
 function textOf(value) {
   if (value instanceof Date) return value.toISOString()
-  // a comma inside a value is escaped, as is a backslash
+  // commas and backslashes inside values are escaped
   return Array.isArray(value) ? value.map((one) => String(one).replace(/[\\,]/g, '\\$&')).join(',') : String(value)
 }
 

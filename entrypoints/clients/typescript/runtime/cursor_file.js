@@ -1,8 +1,8 @@
-// A follower's place in a file that is never half written. For Node.js.
+// A follower's position in a file that is written atomically. For Node.js.
 
 import { builtIn } from './platform.js'
 
-/** Keeps the cursor in one file. One process at a time. */
+/** Stores the cursor in one file, for one process at a time. */
 export class CursorFile {
   #path
 
@@ -10,7 +10,7 @@ export class CursorFile {
     this.#path = path
   }
 
-  /** What was saved last; null when nothing was. Throws TypeError when the file holds no cursor. */
+  /** Returns the last saved cursor, or null. Throws TypeError if the file contains no cursor. */
   async load() {
     const { readFile } = await builtIn('fs/promises')
     let content
@@ -23,37 +23,37 @@ export class CursorFile {
     }
     const cursor = content.trim()
     if (!/^[!-~]+$/.test(cursor)) {
-      throw new TypeError(`${this.#path} holds no cursor. Delete it to begin anew, or give another file.`)
+      throw new TypeError(`${this.#path} contains no cursor. Delete it to start from the beginning, or use another file.`)
     }
     return cursor
   }
 
-  /** Without its folder nothing could be saved, which would show only after the first page. */
+  /** Fails early if the folder does not exist: saving would fail after the first page. */
   async #checkFolder() {
     const { stat } = await builtIn('fs/promises')
     const { dirname } = await builtIn('path')
     const folder = dirname(this.#path)
     const found = await stat(folder).catch(() => null)
-    if (!found?.isDirectory()) throw new TypeError(`There is no folder ${folder} for the cursor file.`)
+    if (!found?.isDirectory()) throw new TypeError(`The folder ${folder} of the cursor file does not exist.`)
   }
 
-  /** Write beside, bring to disk, rename over: a crash leaves the old or the new cursor. */
+  /** Writes to a temporary file, syncs and renames it: after a crash, the file has the old or the new cursor. */
   async save(cursor) {
     const { open, rename } = await builtIn('fs/promises')
-    const beside = `${this.#path}.${globalThis.process.pid}.new`
-    const file = await open(beside, 'w')
+    const temporary = `${this.#path}.${globalThis.process.pid}.new`
+    const file = await open(temporary, 'w')
     try {
       await file.writeFile(cursor)
       await file.sync()
     } finally {
       await file.close()
     }
-    await rename(beside, this.#path)
-    await this.#keepName()
+    await rename(temporary, this.#path)
+    await this.#syncFolder()
   }
 
-  /** Brings the folder's entry to disk as well, where the system can (not on Windows). */
-  async #keepName() {
+  /** Syncs the folder's entry as well, where the system supports it (not on Windows). */
+  async #syncFolder() {
     const { open } = await builtIn('fs/promises')
     const { dirname } = await builtIn('path')
     let folder
@@ -61,7 +61,7 @@ export class CursorFile {
       folder = await open(dirname(this.#path), 'r')
       await folder.sync()
     } catch {
-      // a system without this keeps the name at its own time
+      // not supported by the system
     } finally {
       await folder?.close()
     }

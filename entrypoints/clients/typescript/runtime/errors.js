@@ -1,9 +1,9 @@
-// What calls throw: JoineryError, of which `error_kinds.js` has a class for each kind.
+// Errors of calls: JoineryError, with a subclass per kind in `error_kinds.js`.
 
 const MAYBE_DONE =
-  'An earlier try got no clear answer and may have been carried out: read the object before you try again.'
+  'An earlier try had no clear result and may have been executed. Read the object before you try again.'
 
-/** A call that failed; `toString()` tells all that helps in one line. */
+/** A failed call; `toString()` returns all details in one line. */
 export class JoineryError extends Error {
   constructor(detail, { status = null, problem = {}, headers = null, maybeDone = false, cause } = {}) {
     super(detail, cause === undefined ? undefined : { cause })
@@ -12,7 +12,7 @@ export class JoineryError extends Error {
     this.status = status
     this.problem = problem
     this.code = textOf(problem.code)
-    this.errors = Array.isArray(problem.errors) ? problem.errors.filter(isObject) : [] // a proxy's may be anything
+    this.errors = Array.isArray(problem.errors) ? problem.errors.filter(isObject) : [] // a proxy's body may be anything
     this.docUrl = textOf(problem.doc_url)
     this.requestId = textOf(problem.request_id) ?? headers?.get('request-id') ?? null
     this.retryAfter = secondsOf(headers?.get('retry-after'))
@@ -20,7 +20,7 @@ export class JoineryError extends Error {
     this.describe()
   }
 
-  /** Writes `message` anew, of all that is known. */
+  /** Builds `message` from all details. */
   describe() {
     const head = [this.status, this.code].filter((part) => part !== null).join(' ')
     const fields = this.errors.map((one) => `${one.field}: ${one.detail}`).join('; ')
@@ -29,20 +29,20 @@ export class JoineryError extends Error {
   }
 }
 
-/** The text, or null when it is none. */
+/** Returns a non-empty string, or null. */
 export const textOf = (value) => (typeof value === 'string' && value ? value : null)
 
-/** Whether it is a JSON object. */
+/** Returns whether the value is a JSON object. */
 export const isObject = (value) => value !== null && typeof value === 'object' && !Array.isArray(value)
 
-/** A run that went on for longer than one wanted to wait. */
+/** A run that did not end within the timeout. */
 export class WaitTimeout extends JoineryError {}
 
-/** What Retry-After says, in seconds from now: a number, or a date (RFC 9110 §10.2.3). */
+/** Returns Retry-After in seconds from now: a number, or a date (RFC 9110 §10.2.3). */
 export function secondsOf(retryAfter) {
   if (!retryAfter) return null
   if (/^\s*\d+\s*$/.test(retryAfter)) return Number(retryAfter)
-  if (!/^\s*[a-z]{3}/i.test(retryAfter)) return null // what Date.parse takes for years
+  if (!/^\s*[a-z]{3}/i.test(retryAfter)) return null // Date.parse would accept it as a year
   const at = Date.parse(retryAfter)
   return Number.isNaN(at) ? null : Math.max(0, (at - Date.now()) / 1000)
 }

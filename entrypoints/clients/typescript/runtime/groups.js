@@ -1,4 +1,4 @@
-// What groups of methods have beside the description's operations: following, handing files in, waiting.
+// Methods in addition to the generated ones: following, uploading files, waiting for runs.
 
 import { listed } from './core.js'
 import { CursorFile } from './cursor_file.js'
@@ -15,7 +15,7 @@ export class Group {
   }
 }
 
-/** Iterate with `for await` for every event, for ever; `pages()` gives page by page. */
+/** Iterate with `for await` over all events, without end, or over pages with `pages()`. */
 export class Follower {
   #core
   #asked
@@ -25,7 +25,7 @@ export class Follower {
     this.#asked = asked
   }
 
-  /** Every page; a page's cursor is saved when the next page is asked for, so after that page was worked on. */
+  /** Yields all pages; a page's cursor is saved when the next page is requested, after it was processed. */
   async *pages() {
     const { cursor: first, cursorFile, types, catalogues, wait = 25, limit = 1000, signal } = this.#asked
     const store = typeof cursorFile === 'string' ? new CursorFile(cursorFile) : cursorFile

@@ -1,54 +1,54 @@
 // The types of the runtime, written by hand; those of the API are generated.
 
-/** Settings of a client. `baseUrl` and `key` default to JOINERY_URL and JOINERY_KEY where there is an environment. */
+/** Settings of a client. `baseUrl` and `key` default to JOINERY_URL and JOINERY_KEY, if environment variables are available. */
 export interface ClientSettings {
-  /** Where the service is: `https://…`. */
+  /** URL of the service: `https://…`. */
   baseUrl?: string
-  /** An API key. Never ship one to browsers of strangers. */
+  /** An API key. Never expose one in public web pages. */
   key?: string
-  /** Seconds until an answer is given up (default 30); Infinity never gives up. */
+  /** Seconds until a request times out (default 30); Infinity for no timeout. */
   timeout?: number
-  /** How often a call is tried again (default 4). */
+  /** Maximum number of retries per call (default 4). */
   retries?: number
-  /** Another dated version of the API than the one that this package is made for. */
+  /** Another dated API version than that of this package. */
   version?: string
-  /** Hears of every call that is tried again in `seconds`; a follower tries for ever. */
+  /** Called before every retry, which starts after `seconds`; a follower retries without limit. */
   onRetry?: (retry: { error: JoineryError; seconds: number; tries: number }) => void
-  /** In place of the global `fetch`. */
+  /** Replaces the global `fetch`. */
   fetch?: typeof globalThis.fetch
 }
 
-/** Of every call. */
+/** Options of every call. */
 export interface ReadOptions {
-  /** Ends the call, and any waiting between its tries. */
+  /** Aborts the call, including waits between tries. */
   signal?: AbortSignal
 }
 
-/** Of calls that change something. */
+/** Options of calls that change something. */
 export interface WriteOptions extends ReadOptions {
-  /** Answer as if it were done, and do nothing. */
+  /** Returns the result without changing anything. */
   dryRun?: boolean
   explain?: false
 }
 
-/** Answer what would change, and do nothing. */
+/** Returns a preview of the changes without making them. */
 export interface ExplainOptions extends ReadOptions {
   explain: true
 }
 
-/** Of calls that are done once, however often they are sent. */
+/** Options of calls with an idempotency key. */
 export interface Keyed {
-  /** Makes repeating safe beyond this call; without it the call makes its own. */
+  /** Makes retries beyond this call safe; by default, each call generates its own. */
   idempotencyKey?: string
 }
 
-/** Of calls that name the version that they change. */
+/** Options of calls that require the version to change. */
 export interface Matched {
   /** The `version` that you read, or an ETag, or `"*"` for any. */
   ifMatch: number | string
 }
 
-/** One page: up to `limit` items; `next_cursor` goes on behind it. */
+/** One page of up to `limit` items; `next_cursor` leads to the next one. */
 export interface Page<T> {
   object: 'list'
   data: T[]
@@ -56,43 +56,43 @@ export interface Page<T> {
   next_cursor: string | null
 }
 
-/** Iterate with `for await` for every item; `pages()` gives page by page. Each iteration starts anew. */
+/** Iterate with `for await` over all items, or over pages with `pages()`. Each iteration starts from the beginning. */
 export declare class Listing<T> implements AsyncIterable<T> {
   private constructor()
   pages(): AsyncGenerator<Page<T>, void, undefined>
   [Symbol.asyncIterator](): AsyncGenerator<T, void, undefined>
 }
 
-/** Where a follower keeps its place. */
+/** Storage of a follower's position. */
 export interface CursorStore {
-  /** The cursor that was saved last. */
+  /** Returns the last saved cursor. */
   load(): Promise<string | null | undefined> | string | null | undefined
-  /** Keep the cursor; once this is done, a crash does not lose it. */
+  /** Saves the cursor durably before it returns. */
   save(cursor: string): Promise<void> | void
 }
 
-/** Keeps the cursor in one file, never half written. For Node.js; one process at a time. */
+/** Stores the cursor in one file, written atomically. For Node.js; one process at a time. */
 export declare class CursorFile implements CursorStore {
   constructor(path: string)
   load(): Promise<string | null>
   save(cursor: string): Promise<void>
 }
 
-/** What is followed, and from where. */
+/** Options of following. */
 export interface FollowSettings<Type extends string> extends ReadOptions {
-  /** Where to begin when no place is saved: a cursor, or `"now"`; without it, with the oldest event kept. */
+  /** Start position if none is saved: a cursor, or `"now"`; by default the oldest event kept. */
   cursor?: string
-  /** A file's path (Node.js), or an object that keeps the place. A saved place wins over `cursor`. */
+  /** A file path (Node.js), or an object that stores the position. A saved position takes precedence over `cursor`. */
   cursorFile?: string | CursorStore
   types?: readonly Type[]
   catalogues?: readonly string[]
-  /** Seconds that the server holds a request when there is nothing new: 0 to 30 (default 25). */
+  /** Seconds that the server waits for an event: 0 to 30 (default 25). */
   wait?: number
-  /** Events a page, at most (default 1000). */
+  /** Maximum events per page (default 1000). */
   limit?: number
 }
 
-/** Some events, the oldest first. `next_cursor` is the place behind them. */
+/** Events, the oldest first; `next_cursor` is the position after them. */
 export interface FeedPage<E> {
   object: 'change_page'
   data: E[]
@@ -100,7 +100,7 @@ export interface FeedPage<E> {
   caught_up: boolean
 }
 
-/** Iterate with `for await` for every event, for ever; `pages()` gives page by page, for those who keep `next_cursor`. */
+/** Iterate with `for await` over all events, without end, or over pages with `pages()` to store `next_cursor` yourself. */
 export declare class Follower<E> implements AsyncIterable<E> {
   private constructor()
   pages(): AsyncGenerator<FeedPage<E>, void, undefined>
@@ -111,59 +111,59 @@ export declare class Follower<E> implements AsyncIterable<E> {
 export declare class FollowChanges<E, Type extends string> {
   protected constructor()
   /**
-   * Every event from the cursor on, for ever, by long polling; outages of the server are waited out.
+   * Follows all events from the cursor on, without end, by long polling; retries during outages of the server.
    *
-   * The place is saved once a page has been worked on. After a crash the events of the last page come again: deduplicate
-   * by `id`, apply by `version`. Throws CursorExpired when the cursor is too old.
+   * The position is saved after each page is processed. After a crash, the events of the last page are repeated: deduplicate
+   * by `id`, apply by `version`. Throws CursorExpired if the cursor is too old.
    */
   follow(settings?: FollowSettings<Type>): Follower<E>
-  /** A cursor behind the newest event: take it before you list, then follow from it, and nothing is missed. */
+  /** Returns a cursor after the newest event. Get it before you list, then follow from it, and no event is missed. */
   now(options?: ReadOptions): Promise<string>
 }
 
-/** What a file is handed in with. */
+/** Options of an upload. */
 export interface UploadSettings extends ReadOptions {
   filename?: string
   contentType?: string
-  /** Let the run withdraw as much as it finds gone. */
+  /** Allows the run to withdraw all items that are missing from the file. */
   acceptShrink?: boolean
 }
 
 /** `uploadFile` of `client.sources`. */
 export declare class UploadFiles<U> {
   protected constructor()
-  /** Hand a file in (a path in Node.js) and have it read; the answer's `run` is what to wait for. */
+  /** Uploads a file (a path in Node.js) and starts its import; wait for the result's `run`. */
   uploadFile(source: string, file: string | Blob | Uint8Array, settings?: UploadSettings): Promise<U>
 }
 
 /** `wait` of `client.runs`. */
 export declare class WaitForRuns<R> {
   protected constructor()
-  /** The run once it has ended, well or not: see its `status`. Throws WaitTimeout after `timeout` seconds (300). */
+  /** Waits until the run has ended and returns it; its `status` is the result. Throws WaitTimeout after `timeout` seconds (300). */
   wait(run: string, settings?: ReadOptions & { timeout?: number }): Promise<R>
 }
 
-/** A call that failed. */
+/** A failed call. */
 export declare class JoineryError extends Error {
   constructor(detail: string)
-  /** For people. */
+  /** Description for people. */
   readonly detail: string
-  /** The HTTP status; null without an answer. */
+  /** The HTTP status; null without a response. */
   readonly status: number | null
-  /** Stable; what programs compare. */
+  /** Stable error code, for programs. */
   readonly code: string | null
-  /** Each wrong field. */
+  /** Each invalid field. */
   readonly errors: ReadonlyArray<{ field: string; code: string; detail: string }>
-  /** Where the code is explained. */
+  /** URL of the code's documentation. */
   readonly docUrl: string | null
   readonly requestId: string | null
-  /** Seconds. */
+  /** Seconds until a retry. */
   readonly retryAfter: number | null
-  /** An earlier try got no clear answer: the change may have been made. */
+  /** An earlier try had no clear result: the change may have been made. */
   readonly maybeDone: boolean
   /** The whole body. */
   readonly problem: Readonly<Record<string, unknown>>
 }
 export * from './error_kinds.js'
-/** A run that went on for longer than one wanted to wait. */
+/** A run that did not end within the timeout. */
 export declare class WaitTimeout extends JoineryError {}

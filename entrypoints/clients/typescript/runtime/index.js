@@ -1,4 +1,4 @@
-// All of the runtime, for the generated methods.
+// The runtime of the generated methods.
 
 export { Core, listed } from './core.js'
 export { CursorFile } from './cursor_file.js'

@@ -1,8 +1,8 @@
-// Lists that are read page by page while one iterates.
+// Lists that are read page by page during iteration.
 
 import { LIST_PAGE_FIELDS, PAGE_SIZE } from './tables.js'
 
-/** Iterate with `for await` for every item; `pages()` gives page by page. Each iteration starts anew. */
+/** Iterate with `for await` over all items, or over pages with `pages()`. Each iteration starts from the beginning. */
 export class Listing {
   #core
   #asked
@@ -12,7 +12,7 @@ export class Listing {
     this.#asked = { path, ids, query, options }
   }
 
-  /** Every page from where the query starts, in its direction. */
+  /** Yields all pages from the query's start in its direction. */
   async *pages() {
     const { path, ids, options } = this.#asked
     const query = { ...this.#asked.query }

@@ -1,32 +1,32 @@
-// What differs between Node.js and browsers: cryptography of older versions, files, the environment.
+// Differences between Node.js and browsers: cryptography of older versions, files, environment.
 
 const node = globalThis.process?.versions?.node
 
-/** A module of Node.js itself; bundlers for browsers are kept from looking for it. */
+/** Imports a built-in module of Node.js, hidden from browser bundlers. */
 export function builtIn(name) {
-  if (!node) throw new Error(`${name} is there in Node.js only: give a Blob, or an object with load and save.`)
+  if (!node) throw new Error(`${name} is available in Node.js only. Use a Blob, or an object with load and save.`)
   return import(/* webpackIgnore: true */ /* @vite-ignore */ `node:${name}`)
 }
 
-/** WebCrypto, which Node.js 18 keeps in a module. */
+/** Returns WebCrypto, which is a module in Node.js 18. */
 export async function webCrypto() {
   return globalThis.crypto ?? (await builtIn('crypto')).webcrypto
 }
 
-/** A variable of the environment, or undefined. */
+/** Returns an environment variable, or undefined. */
 export const variable = (name) => globalThis.process?.env?.[name]
 
-/** Browsers name themselves. */
+/** Returns the User-Agent header; browsers set their own. */
 export const agent = (name) => (node ? { 'User-Agent': name } : {})
 
-/** As long as a timer can be set, in milliseconds; a longer one would fire at once. */
+/** Maximum milliseconds of a timer; a longer one would fire immediately. */
 const LONGEST_TIMER = 2 ** 31 - 1
 
-/** A timer that fires after so many seconds; none for Infinity. */
+/** Starts a timer that fires after `seconds`; none for Infinity. */
 export const timerOf = (act, seconds) =>
   seconds === Infinity ? undefined : setTimeout(act, Math.min(seconds * 1000, LONGEST_TIMER))
 
-/** Waits so many seconds. Throws the signal's reason when it is aborted. */
+/** Waits for `seconds`. Throws the signal's reason if it is aborted. */
 export function sleep(seconds, signal) {
   return new Promise((resolve, reject) => {
     if (signal?.aborted) return reject(signal.reason)
@@ -42,7 +42,7 @@ export function sleep(seconds, signal) {
   })
 }
 
-/** What is at a path, as a Blob: read piece by piece where Node.js can. */
+/** Opens a file as a Blob, read in chunks if Node.js supports it. */
 export async function fileAt(path) {
   const fs = await builtIn('fs')
   if (fs.openAsBlob) return fs.openAsBlob(path)

@@ -1,10 +1,10 @@
-// Makes errors of answers.
+// Converts responses to values and errors.
 
 import { BY_STATUS, ServerError, UnreadableAnswer } from './error_kinds.js'
 import { isObject, JoineryError, textOf } from './errors.js'
 import { REDIRECTED, UNREADABLE } from './tables.js'
 
-/** The error that an answer is. What is no problem document (a proxy's page) keeps its beginning as the detail. */
+/** Returns the error of a response. Without a problem document (a proxy's page), the beginning of the body is the detail. */
 export function refusal(answer) {
   const problem = objectOf(answer.text) ?? {}
   const Made = BY_STATUS[answer.status] ?? (answer.status >= 500 ? ServerError : JoineryError)
@@ -12,16 +12,16 @@ export function refusal(answer) {
   return new Made(detail, { status: answer.status || null, problem, headers: answer.headers })
 }
 
-/** What to say of a redirect. Browsers tell neither its status (it is 0) nor where it leads to. */
+/** Returns the detail for a redirect. Browsers hide its target, and its status is 0. */
 function redirectOf({ status, headers }) {
   const location = status === 0 ? 'another address' : headers.get('location')
   const redirects = location && (status === 0 || (status >= 300 && status < 400))
   return redirects ? REDIRECTED.replace('{location}', () => location) : null
 }
 
-const beginningOf = (answer) => answer.text.slice(0, 200).trim() || 'The answer has no body.'
+const beginningOf = (answer) => answer.text.slice(0, 200).trim() || 'The response has no body.'
 
-/** The JSON object of an answer, or undefined for a 204 that needs no more. Throws UnreadableAnswer. */
+/** Returns the JSON object of a response, or undefined for a 204 without needed fields. Throws UnreadableAnswer. */
 export function valueOf(answer, needs = [], maybeDone = false) {
   if (answer.status === 204 && !needs.length) return undefined
   const found = objectOf(answer.text)

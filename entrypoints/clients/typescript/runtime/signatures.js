@@ -1,16 +1,16 @@
-// Verifies webhooks by the Standard Webhooks specification 1.0.0, with WebCrypto (which compares in constant time).
+// Verification of webhooks by the Standard Webhooks specification 1.0.0, with WebCrypto (which compares in constant time).
 
 import { WebhookVerificationError } from './error_kinds.js'
 import { webCrypto } from './platform.js'
 
-/** Keys that are shorter, such as that of a secret that was never set, anybody could guess. */
+/** Minimum length of a key; shorter ones, such as an unset secret, can be guessed. */
 const LEAST_BYTES = 16
 
-/** The event of a webhook that one of the secrets has signed. `body` is what came, before any parsing. */
+/** Returns the event of a webhook that one of the secrets has signed. `body` is the raw body before any parsing. */
 export async function verifyWebhook(body, headers, secret, tolerance = 300) {
   const keys = (Array.isArray(secret) ? secret : [secret]).map(keyOf)
-  // nor NaN, which would let any age pass
-  if (!(tolerance >= 0)) throw new TypeError('The tolerance is a number of seconds, 0 or more.')
+  // also rejects NaN, which would accept any age
+  if (!(tolerance >= 0)) throw new TypeError('The tolerance must be a number of seconds, 0 or more.')
   const content = typeof body === 'string' ? new TextEncoder().encode(body) : new Uint8Array(body)
   const [id, stamp, signatures] = ['webhook-id', 'webhook-timestamp', 'webhook-signature'].map((name) => {
     const found = headerOf(headers, name)
@@ -27,14 +27,14 @@ export async function verifyWebhook(body, headers, secret, tolerance = 300) {
   for (const one of keys) {
     if (await fits(one, offered, signed)) return eventOf(content)
   }
-  throw new WebhookVerificationError('No signature of the webhook fits the secret.')
+  throw new WebhookVerificationError('No signature of the webhook matches the secret.')
 }
 
 function keyOf(secret) {
-  if (!secret) throw new TypeError('A webhook secret is empty: is the setting that holds it there?')
+  if (!secret) throw new TypeError('A webhook secret is empty. Check the setting that contains it.')
   const raw = bytesOf(String(secret).trim().replace(/^whsec_/, ''))
   if (!(raw?.length >= LEAST_BYTES)) {
-    throw new TypeError('A webhook secret is `whsec_` and base64 of 16 bytes or more, as it was shown when the endpoint was made.')
+    throw new TypeError('A webhook secret must be `whsec_` and base64 of at least 16 bytes, as shown when the endpoint was created.')
   }
   return raw
 }
@@ -64,7 +64,7 @@ function headerOf(headers, name) {
 }
 
 function checkTime(stamp, tolerance) {
-  if (!/^\d{1,12}$/.test(stamp)) throw new WebhookVerificationError('The header webhook-timestamp is no number of seconds.')
+  if (!/^\d{1,12}$/.test(stamp)) throw new WebhookVerificationError('The header webhook-timestamp is not a number of seconds.')
   const off = Math.round(Date.now() / 1000 - Number(stamp))
   if (Math.abs(off) > tolerance) {
     throw new WebhookVerificationError(`The webhook's time is ${Math.abs(off)} s ${off > 0 ? 'ago' : 'ahead'}.`)
@@ -75,6 +75,6 @@ function eventOf(content) {
   try {
     return JSON.parse(new TextDecoder().decode(content))
   } catch {
-    throw new WebhookVerificationError("The webhook's body is no JSON.")
+    throw new WebhookVerificationError("The webhook's body is not JSON.")
   }
 }
