@@ -1,4 +1,4 @@
-"""The operators' page: what it shows of the service, served on a port of its own to this machine alone."""
+"""The operators' page: an overview of the service, served on its own port to this machine only."""
 
 import asyncio
 import contextlib
@@ -25,15 +25,15 @@ from ports.clock import Clock
 
 T = TypeVar("T")
 SECONDS = 4.0
-"""How long a part may take."""
+"""Maximum seconds for reading a part."""
 MESSAGES = 30
 FRESH = timedelta(seconds=2)
-"""How long what was found is shown again."""
+"""Time for which an overview is cached."""
 
 
 @dataclass(frozen=True, slots=True)
 class Part(Generic[T]):
-    """What was found, or why nothing was."""
+    """A part of the overview: its data, or the reason why it could not be read."""
 
     found: T | None
     trouble: str = ""
@@ -41,7 +41,7 @@ class Part(Generic[T]):
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """A message to a person with its text, which is empty once it was sent."""
+    """A message to a person with its text, which is empty after sending."""
 
     message: OutgoingMessage
     text: str
@@ -49,7 +49,7 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class Overview:
-    """All parts, as of `now`. `sends`: mail leaves by itself."""
+    """All parts, as of `now`. `sends` is whether email is sent automatically."""
 
     now: datetime
     readiness: Part[Any]
@@ -63,85 +63,85 @@ class Overview:
 
     @property
     def cut(self) -> bool:
-        """Whether more work may wait than was looked at."""
+        """Whether more jobs may be waiting than were counted."""
         return bool(sum(one.waiting + one.held for one in self.backlog.found or ()) >= JOBS)
 
 
-class Looking:
-    """Finds it out."""
+class OverviewReader:
+    """Reader of the overview."""
 
     def __init__(self, dependencies: Dependencies) -> None:
         self._parts = dependencies
         self._ready = Ready(dependencies[Readiness])
-        self._turn, self._seen = asyncio.Lock(), cast("Overview | None", None)
+        self._lock, self._latest = asyncio.Lock(), cast("Overview | None", None)
         self._platform = dependencies[PlatformService]
 
-    async def look(self) -> Overview:
-        """Everything; whoever asks at once, or a moment later, is shown the same, so that looking costs what one look does."""
-        async with self._turn:
+    async def read(self) -> Overview:
+        """Return the overview; concurrent and immediately following requests share one."""
+        async with self._lock:
             now = self._parts[Clock].now()
-            if self._seen is None or not self._seen.now <= now < self._seen.now + FRESH:
-                self._seen = await self._look(now)
-            return self._seen
+            if self._latest is None or not self._latest.now <= now < self._latest.now + FRESH:
+                self._latest = await self._read_all(now)
+            return self._latest
 
-    async def _look(self, now: datetime) -> Overview:
-        """Everything, side by side."""
+    async def _read_all(self, now: datetime) -> Overview:
+        """Read all parts concurrently."""
         parts = self._parts
-        asked: list[Awaitable[Part[Any]]] = [
-            _part(self._ready.look()),
-            _part(self._platform.status()),
-            _part(parts[Dispatch].backlog(JOBS)),
-            _part(parts[Workload].tenants(now)),
-            _part(parts[Workload].slowest()),
-            _part(parts[Workload].troubled()),
-            _part(self._messages()),
+        reads: list[Awaitable[Part[Any]]] = [
+            _read_part(self._ready.look()),
+            _read_part(self._platform.status()),
+            _read_part(parts[Dispatch].backlog(JOBS)),
+            _read_part(parts[Workload].tenants(now)),
+            _read_part(parts[Workload].slowest()),
+            _read_part(parts[Workload].troubled()),
+            _read_part(self._messages()),
         ]
         names = ("readiness", "status", "backlog", "tenants", "slowest", "troubled", "mail")
-        found: dict[str, Part[Any]] = dict(zip(names, await asyncio.gather(*asked), strict=True))
+        found: dict[str, Part[Any]] = dict(zip(names, await asyncio.gather(*reads), strict=True))
         return Overview(now=now, sends=parts[OutgoingMail].sends, **found)
 
     async def _messages(self) -> Sequence[Message]:
         box = self._parts[OutgoingMail]
-        return [Message(one, _opened(box, one)) for one in await box.latest(MESSAGES)]
+        return [Message(one, _decrypt(box, one)) for one in await box.latest(MESSAGES)]
 
 
-def _opened(box: Any, message: OutgoingMessage) -> str:
+def _decrypt(box: Any, message: OutgoingMessage) -> str:
     try:
         return str(box.text(message))
     except ValueError:
-        return "(It cannot be opened: it was sealed under a secret that is not at hand.)"
+        return "(The text cannot be decrypted, as its key is missing.)"
 
 
-async def _part(found: Awaitable[T]) -> Part[T]:
+async def _read_part(found: Awaitable[T]) -> Part[T]:
     try:
         async with asyncio.timeout(SECONDS):
             return Part(await found)
     except TimeoutError:
-        return Part(None, "It took too long to find out.")
+        return Part(None, f"No data: the query took more than {SECONDS:g} seconds.")
     except Exception as error:
-        return Part(None, f"It cannot be found out: {error or type(error).__name__}")
+        return Part(None, f"No data: {error or type(error).__name__}")
 
 
 HOST = "127.0.0.1"
 NAMES = ("127.0.0.1", "localhost", "[::1]")
 MOST = 50
-"""Connections at a time."""
+"""Maximum number of connections."""
 LOG = logging.getLogger("joinery.operators")
 
 
 class OperatorsPage:
-    """An ASGI application of one page.
+    """An ASGI application with one page.
 
-    It asks for no sign-in: who works on this machine may look. So it answers only to its own names, or a page elsewhere could
-    have a browser here ask in its name (DNS rebinding), and only to requests that come from here directly.
+    The page needs no sign-in, as everyone on this machine may see it. It therefore accepts only direct requests from this
+    machine under its own host names, which prevents DNS rebinding by other sites.
     """
 
     def __init__(self, dependencies: Dependencies, port: int) -> None:
-        self._looking = Looking(dependencies)
+        self._reader = OverviewReader(dependencies)
         self._hosts = frozenset(f"{name}:{port}" for name in NAMES) | (frozenset(NAMES) if port == 80 else frozenset())
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        """Answer one request; the server's beginning and end need nothing."""
+        """Handle an HTTP request or the lifespan events."""
         if scope["type"] == "lifespan":
             await _lifespan(receive, send)
         elif scope["type"] == "http":
@@ -151,15 +151,17 @@ class OperatorsPage:
         headers = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in scope["headers"]}
         client = scope.get("client")
         if not self._is_own(client[0] if client else "", headers):
-            return _plain(421, "This page answers on this machine's own address only, asked directly.")
+            return _plain(
+                421, "This page is available on this machine only. Open it directly at 127.0.0.1 or localhost."
+            )
         if scope["method"] not in ("GET", "HEAD"):
-            return _plain(405, "This page is only looked at.")
+            return _plain(405, "This page only supports GET and HEAD.")
         path: str = scope["path"]
         if path.startswith(STATIC):
             found = static_files().find(path)
-            return found or _plain(404, "There is no such file.")
+            return found or _plain(404, "File not found.")
         if path != "/":
-            return _plain(404, "There is one page, at /.")
+            return _plain(404, "Page not found. The only page is at /.")
         return await self._page()
 
     def _is_own(self, peer: str, headers: Mapping[str, str]) -> bool:
@@ -171,7 +173,7 @@ class OperatorsPage:
         )
 
     async def _page(self) -> Response:
-        overview = await self._looking.look()
+        overview = await self._reader.read()
         text = environment().get_template("operators/overview.html").render(seen=overview, theme="")
         headers = [
             (b"content-type", b"text/html; charset=utf-8"),
@@ -184,9 +186,9 @@ class OperatorsPage:
 
 @contextlib.asynccontextmanager
 async def operators_page(dependencies: Dependencies, port: int) -> AsyncIterator[None]:
-    """Serve it on a port (none for 0) for as long as the context lasts.
+    """Serve the operators' page on a port while the context lasts; port 0 disables it.
 
-    A port that is taken is told and passed over: no API ends because nobody can look at it.
+    An occupied port is logged and ignored, so that it does not stop the API.
     """
     if not port:
         yield
@@ -194,7 +196,7 @@ async def operators_page(dependencies: Dependencies, port: int) -> AsyncIterator
     try:
         config = hypercorn_config(HOST, port)
     except OSError as error:
-        LOG.error("no operators' page on %s port %d: %s", HOST, port, error)  # noqa: TRY400  where it stands says nothing
+        LOG.error("no operators' page on %s port %d: %s", HOST, port, error)  # noqa: TRY400  the traceback adds nothing
         yield
         return
     stop = asyncio.Event()
