@@ -87,7 +87,7 @@ def test_single_sign_on_from_setting_it_up_to_coming_in(browser: Any, service: S
     page.get_by_text("wasn't found").wait_for()
     service.world.names.put("fjord.example", "TXT", record)
     page.get_by_role("button", name="Check now").click()
-    page.get_by_text("fjord.example verified").wait_for()
+    page.get_by_text("Domain fjord.example verified").wait_for()
     page.get_by_role("link", name=f"Test sign-in as {EMAIL}").click()
     page.get_by_role("link", name="I am Ada").click()
     page.get_by_text("Working", exact=True).wait_for()

@@ -134,7 +134,7 @@ async def _check_domain(page: PageContext) -> Response:
         await _change(page, "sso.check_domain", proofs.keep, name, there)
         await _end_sessions(page)
     notices = {
-        True: gettext("%(domain)s verified", domain=name),
+        True: gettext("Domain %(domain)s verified", domain=name),
         False: gettext(
             "The record of %(domain)s wasn't found. DNS changes can take an hour; check again later.", domain=name
         ),
