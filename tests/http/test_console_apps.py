@@ -6,9 +6,11 @@ from collections.abc import AsyncIterator
 import pytest
 import pytest_asyncio
 
+from domain.access.model import SCOPES
 from domain.kernel.tenancy import Actor, AuditContext, Tenant
 from domain.oauth.ports import AppStore
 from domain.oauth.usecases.grants import GrantService
+from entrypoints.console.rendering import LABELS
 from tests.http.browser import Browser, Page
 from tests.http.fakes import World, running
 
@@ -93,6 +95,11 @@ async def test_grants_are_listed_and_taken_back(world: World) -> None:
     assert place in (await owner.get(APPS)).text and place not in (await other.get(APPS)).text
     assert (await other.submit(await other.get(APPS), place)).status == 404
     mine = await viewer.get(APPS)
-    assert "See products" in mine.text and "<img" not in mine.text
+    assert "View products" in mine.text and "<img" not in mine.text
     gone = await viewer.follow(await viewer.submit(mine, place))
     assert "Access revoked" in gone.text and place not in gone.text
+
+
+async def test_every_scope_has_a_label() -> None:
+    assert LABELS["permissions"].keys() == SCOPES
+    assert LABELS["scope_resources"].keys() == {scope.partition(":")[0] for scope in SCOPES}

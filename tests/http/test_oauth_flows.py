@@ -55,7 +55,7 @@ async def test_an_app_is_signed_in_to(stage: Stage, kind: AppKind, uri: str) -> 
     page = await stage.ask(person, app)
     assert page.status == 200 and page.header("cache-control") == "no-store"
     assert (
-        "Price &lt;b&gt;sync&lt;/b&gt;" in page.text and "See products, variants" in page.text and "Fjord" in page.text
+        "Price &lt;b&gt;sync&lt;/b&gt;" in page.text and "View products, variants" in page.text and "Fjord" in page.text
     )
     done = led(await stage.allow(person, page))
     assert done["to"] == uri and done["state"] == "s t&ä"
