@@ -1,4 +1,4 @@
-"""Operators' page: an overview of the service on its own port, for this machine only."""
+"""The operators' page: an overview of the service, served on its own port to this machine only."""
 
 import asyncio
 import contextlib
@@ -25,15 +25,15 @@ from ports.clock import Clock
 
 T = TypeVar("T")
 SECONDS = 4.0
-"""Maximum seconds to read one part."""
+"""Maximum seconds for reading a part."""
 MESSAGES = 30
 FRESH = timedelta(seconds=2)
-"""Time for which an overview is shown again."""
+"""Time for which an overview is cached."""
 
 
 @dataclass(frozen=True, slots=True)
 class Part(Generic[T]):
-    """Result of reading a part, or the reason of a failure."""
+    """A part of the overview: its data, or the reason why it could not be read."""
 
     found: T | None
     trouble: str = ""
@@ -41,7 +41,7 @@ class Part(Generic[T]):
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """Message to a person with its text, which is empty after sending."""
+    """A message to a person with its text, which is empty after sending."""
 
     message: OutgoingMessage
     text: str
@@ -49,7 +49,7 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class Overview:
-    """All parts as of `now`. `sends`: whether mail is sent automatically."""
+    """All parts, as of `now`. `sends` is whether email is sent automatically."""
 
     now: datetime
     readiness: Part[Any]
@@ -63,11 +63,11 @@ class Overview:
 
     @property
     def cut(self) -> bool:
-        """Whether more work may wait than was read."""
-        return bool(sum(row.waiting + row.held for row in self.backlog.found or ()) >= JOBS)
+        """Whether more jobs may be waiting than were counted."""
+        return bool(sum(one.waiting + one.held for one in self.backlog.found or ()) >= JOBS)
 
 
-class Looking:
+class OverviewReader:
     """Reader of the overview."""
 
     def __init__(self, dependencies: Dependencies) -> None:
@@ -76,15 +76,15 @@ class Looking:
         self._lock, self._latest = asyncio.Lock(), cast("Overview | None", None)
         self._platform = dependencies[PlatformService]
 
-    async def look(self) -> Overview:
-        """Return the overview; concurrent and immediately following calls share one."""
+    async def read(self) -> Overview:
+        """Return the overview; concurrent and immediately following requests share one."""
         async with self._lock:
             now = self._parts[Clock].now()
             if self._latest is None or not self._latest.now <= now < self._latest.now + FRESH:
-                self._latest = await self._read(now)
+                self._latest = await self._read_all(now)
             return self._latest
 
-    async def _read(self, now: datetime) -> Overview:
+    async def _read_all(self, now: datetime) -> Overview:
         """Read all parts concurrently."""
         parts = self._parts
         reads: list[Awaitable[Part[Any]]] = [
@@ -102,46 +102,46 @@ class Looking:
 
     async def _messages(self) -> Sequence[Message]:
         box = self._parts[OutgoingMail]
-        return [Message(row, _message_text(box, row)) for row in await box.latest(MESSAGES)]
+        return [Message(one, _decrypt(box, one)) for one in await box.latest(MESSAGES)]
 
 
-def _message_text(box: Any, message: OutgoingMessage) -> str:
+def _decrypt(box: Any, message: OutgoingMessage) -> str:
     try:
         return str(box.text(message))
     except ValueError:
-        return "(Not readable: it was encrypted with a secret that is not available.)"
+        return "(The text cannot be decrypted, as its key is missing.)"
 
 
-async def _read_part(result: Awaitable[T]) -> Part[T]:
+async def _read_part(found: Awaitable[T]) -> Part[T]:
     try:
         async with asyncio.timeout(SECONDS):
-            return Part(await result)
+            return Part(await found)
     except TimeoutError:
-        return Part(None, "The check timed out.")
+        return Part(None, f"No data: the query took more than {SECONDS:g} seconds.")
     except Exception as error:
-        return Part(None, f"The check failed: {error or type(error).__name__}")
+        return Part(None, f"No data: {error or type(error).__name__}")
 
 
 HOST = "127.0.0.1"
 NAMES = ("127.0.0.1", "localhost", "[::1]")
 MOST = 50
-"""Maximum connections."""
+"""Maximum number of connections."""
 LOG = logging.getLogger("joinery.operators")
 
 
 class OperatorsPage:
-    """ASGI application of one page.
+    """An ASGI application with one page.
 
-    The page requires no sign-in, because everyone with access to this machine may see it. So it responds only under its own
-    host names, against requests by foreign pages in a local browser (DNS rebinding), and only to direct local requests.
+    The page needs no sign-in, as everyone on this machine may see it. It therefore accepts only direct requests from this
+    machine under its own host names, which prevents DNS rebinding by other sites.
     """
 
     def __init__(self, dependencies: Dependencies, port: int) -> None:
-        self._looking = Looking(dependencies)
+        self._reader = OverviewReader(dependencies)
         self._hosts = frozenset(f"{name}:{port}" for name in NAMES) | (frozenset(NAMES) if port == 80 else frozenset())
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        """Respond to one request; lifespan events need no action."""
+        """Handle an HTTP request or the lifespan events."""
         if scope["type"] == "lifespan":
             await _lifespan(receive, send)
         elif scope["type"] == "http":
@@ -151,15 +151,17 @@ class OperatorsPage:
         headers = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in scope["headers"]}
         client = scope.get("client")
         if not self._is_own(client[0] if client else "", headers):
-            return _plain(421, "This page responds to direct requests to this machine's own address only.")
+            return _plain(
+                421, "This page is available on this machine only. Open it directly at 127.0.0.1 or localhost."
+            )
         if scope["method"] not in ("GET", "HEAD"):
-            return _plain(405, "This page supports GET and HEAD only.")
+            return _plain(405, "This page only supports GET and HEAD.")
         path: str = scope["path"]
         if path.startswith(STATIC):
             found = static_files().find(path)
-            return found or _plain(404, "This file does not exist.")
+            return found or _plain(404, "File not found.")
         if path != "/":
-            return _plain(404, "This page does not exist. The only page is /.")
+            return _plain(404, "Page not found. The only page is at /.")
         return await self._page()
 
     def _is_own(self, peer: str, headers: Mapping[str, str]) -> bool:
@@ -171,7 +173,7 @@ class OperatorsPage:
         )
 
     async def _page(self) -> Response:
-        overview = await self._looking.look()
+        overview = await self._reader.read()
         text = environment().get_template("operators/overview.html").render(seen=overview, theme="")
         headers = [
             (b"content-type", b"text/html; charset=utf-8"),
@@ -184,9 +186,9 @@ class OperatorsPage:
 
 @contextlib.asynccontextmanager
 async def operators_page(dependencies: Dependencies, port: int) -> AsyncIterator[None]:
-    """Serve the page on a port (0 for none) during the context.
+    """Serve the operators' page on a port while the context lasts; port 0 disables it.
 
-    A port in use is logged and ignored, so that the API still starts.
+    An occupied port is logged and ignored, so that it does not stop the API.
     """
     if not port:
         yield
@@ -194,7 +196,7 @@ async def operators_page(dependencies: Dependencies, port: int) -> AsyncIterator
     try:
         config = hypercorn_config(HOST, port)
     except OSError as error:
-        LOG.error("no operators' page on %s port %d: %s", HOST, port, error)  # noqa: TRY400  a traceback would not help
+        LOG.error("no operators' page on %s port %d: %s", HOST, port, error)  # noqa: TRY400  the traceback adds nothing
         yield
         return
     stop = asyncio.Event()

@@ -1,4 +1,4 @@
-"""Answers requests for pages: finds the page, makes sure of who asks and that they may, calls its view, and states what went wrong."""
+"""Handling of page requests: routing, authentication, permissions, the call of the view, and error pages."""
 
 import logging
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ from entrypoints.console.context import ConsoleServices, Page, PageContext, Refu
 from entrypoints.console.rendering import STATIC, static_files
 from entrypoints.console.request import ANONYMOUS, LONGEST, ConsoleRequest
 from entrypoints.console.security import MOST_FILES, MOST_FILES_OF_ONE, SAFE, VIEW, sign_in_target
-from entrypoints.console.translation import choose_language, use_language
+from entrypoints.console.translation import N_, choose_language, gettext, use_language
 from entrypoints.dependencies import Dependencies
 from entrypoints.http.credentials import TtlCache
 from entrypoints.http.exchange import Response
@@ -28,25 +28,20 @@ from entrypoints.operations.codes import CODES
 from entrypoints.settings import Settings
 
 log = logging.getLogger("joinery.console")
-_NO_PAGE = "There is no such page. The menu leads to every page there is."
-_FAILED = (
-    "Something went wrong on our side. Try again; if it stays, tell the operator the number below: it is in the log."
+_NO_PAGE = N_("Page not found")
+_FAILED = N_(
+    "Something went wrong on our side. Try again, or send the request ID below to the operator of this service."
 )
-_NO_METHOD = {
-    "status": 405,
-    "title": "Method not allowed",
-    "detail": "This page does not take that; go back and try again.",
-}
 
 
-@lru_cache(maxsize=4)  # to compile them takes longer than all else that an application is made of
+@lru_cache(maxsize=4)  # compiling the routes is the slowest part of creating an application
 def _routes_of(pages: tuple[Page, ...]) -> MapAdapter:
     rules = [Rule(page.rule, endpoint=page, methods=page.methods) for page in pages]
     return Map(rules, strict_slashes=False, merge_slashes=False).bind("console")
 
 
 class Console:
-    """Answers requests for pages."""
+    """Handler of page requests."""
 
     def __init__(self, dependencies: Dependencies, pipeline: Pipeline, pages: Sequence[Page]) -> None:
         self.services = ConsoleServices(dependencies, pipeline, pages)
@@ -61,16 +56,16 @@ class Console:
 
     @property
     def rules(self) -> tuple[str, ...]:
-        """What a server has to lead here: everything below /console, and pages elsewhere."""
+        """The routes that a server must send here: everything below /console, and pages elsewhere."""
         elsewhere = {page.rule for page in self.services.pages if not page.rule.startswith("/console")}
         return ("/console", "/console/", "/console/<path:rest>", *sorted(elsewhere))
 
     def methods_of(self, rule: str) -> list[str]:
-        """Return the methods of a page elsewhere: programs may ask something else of the same address by others."""
+        """Return the methods of a page outside /console; other methods of its address may belong to the API."""
         return sorted({method for page in self.services.pages if page.rule == rule for method in page.methods})
 
     async def answer(self, request: ConsoleRequest) -> Response:
-        """Answer a request, whatever happens; HEAD gets the headers alone, and begins no stream."""
+        """Respond to a request, with an error page if it fails; HEAD gets the headers only and starts no stream."""
         use_language(choose_language(None, request.headers.get("accept-language", "")))
         found = request.path.startswith(STATIC) and request.method in SAFE and self._static.find(request.path)
         response = found or await self._page(request)
@@ -92,13 +87,13 @@ class Console:
             response = page.refuse(error)
         except Exception:
             log.exception("a page failed", extra={"request_id": page.request_id})
-            failed = {"status": 500, "title": CODES[DomainError.code].title, "detail": _FAILED}
+            failed = {"status": 500, "title": CODES[DomainError.code].title, "detail": gettext(_FAILED)}
             response = page.refuse(Refused(failed | {"request_id": page.request_id}))
         response.headers.append((b"request-id", page.request_id.encode()))
         return response
 
     async def _signed_in(self, request: ConsoleRequest) -> SignedIn | None:
-        """Find the session of the cookie, read once in half a second. None for no cookie of ours, and sessions that ended."""
+        """Return the session of the cookie, cached for half a second; None without a valid session."""
         secret = request.cookies.get(self.services.cookies.session, "")
         if not is_secret(secret, (SESSION_PREFIX,)):
             return None
@@ -110,15 +105,18 @@ class Console:
         return await self._sessions.ask(digest, lambda: self.services.dependencies[SessionService].find(secret))
 
     def _route(self, page: PageContext) -> Page:
-        """Return the row of the request's page, with its ids in the context. Raises Refused or NotFound."""
+        """Return the requested page, and set its parameters in the context. Raises Refused or NotFound."""
         if "\0" in page.request.path:
-            raise NotFound(_NO_PAGE)
+            raise NotFound(gettext(_NO_PAGE))
         try:
             found, page.ids = self._routes.match(page.request.path, page.request.method)
         except MethodNotAllowed:
-            raise Refused(_NO_METHOD) from None
+            problem = {"status": 405, "title": gettext("Method not allowed")}
+            raise Refused(
+                problem | {"detail": gettext("This page can't process the request. Go back and try again.")}
+            ) from None
         except HTTPException:
-            raise NotFound(_NO_PAGE) from None
+            raise NotFound(gettext(_NO_PAGE)) from None
         row: Page = found
         return row
 
@@ -127,7 +125,7 @@ class Console:
         if changes:
             self.services.forgery.check_origin(request)
         if row.who != "anybody" and page.signed_in is None:
-            # What was sent is not kept: after the sign-in, the page with the form is shown again.
+            # A submitted form is discarded: after signing in, the person starts at the home page.
             return page.redirect(sign_in_target("/console" if changes else request.target))
         if row.who == "member" and page.person.principal is None:
             return page.render("errors/no_organisation.html", status=403)

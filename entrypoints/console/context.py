@@ -1,4 +1,4 @@
-"""What views work with: a page's row, the request and who makes it, the API's operations, and how it is answered."""
+"""Page registration and the context of views: the request, the person, the API's operations and responses."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
@@ -37,6 +37,7 @@ from entrypoints.console.security import (
     Signatures,
     content_policy,
 )
+from entrypoints.console.translation import N_, gettext
 from entrypoints.dependencies import Dependencies
 from entrypoints.http.addresses import Proxies
 from entrypoints.http.exchange import Request, Response
@@ -48,7 +49,7 @@ from ports.clock import Clock
 from ports.limits import Budget, Limits
 from ports.unit_of_work import Tx, UnitOfWork
 
-SECTIONS = ("Home", "Catalogue", "Sources", "Matching", "Developers", "Organisation")
+SECTIONS = (N_("Home"), N_("Catalogue"), N_("Sources"), N_("Matching"), N_("Developers"), N_("Organisation"))
 CONFIRM = "/console/confirm"
 encode = msgspec.json.Encoder(decimal_format="number").encode
 _FORWARDED = ("user-agent", "x-forwarded-for", "forwarded", "traceparent")
@@ -59,12 +60,19 @@ R = TypeVar("R")
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """One page. `rule` is its path with `<name>` for parts, `scope` the one that is needed to see it.
+    """A registered page.
 
-    `section` is that of the menu, in which it has an entry if it has a `title`. `who`: a `member` has an organisation,
-    a `person` is signed in, `anybody` need not be. A form may have `most` bytes, files included.
-    Methods other than GET and HEAD are checked for the form's token before `view` is called; when `view` refuses, `again`
-    shows the form anew, with `page.refused`.
+    Attributes:
+        rule: The path, with `<name>` for parameters.
+        view: Handles the request. Methods other than GET and HEAD require the form's token.
+        methods: The allowed methods.
+        scope: The scope that is required to see the page.
+        section: The section of the menu.
+        title: The entry in the menu, as a message to translate; pages without a title have no entry.
+        who: A `member` has an organisation, a `person` is signed in, `anybody` need not be.
+        most: The maximum size of a form in bytes, including files.
+        again: Shows the form again, with `page.refused`, after `view` has refused.
+
     """
 
     rule: str
@@ -79,7 +87,7 @@ class Page:
 
 
 class Pages(list[Page]):
-    """The pages of one subject, each registered where its view is defined; `defaults` are fields that they share."""
+    """The pages of one area, registered by decorators; `defaults` are fields that they share."""
 
     def __init__(self, base: str = "", **defaults: Any) -> None:
         super().__init__()
@@ -93,15 +101,15 @@ class Pages(list[Page]):
         return register
 
     def get(self, rule: str = "", **fields: Any) -> Callable[[V], V]:
-        """Register a view that only shows something."""
+        """Register a view for GET."""
         return self._route(rule, ("GET",), fields)
 
     def post(self, rule: str = "", **fields: Any) -> Callable[[V], V]:
-        """Register a view that does what a form asks for."""
+        """Register a view for POST."""
         return self._route(rule, ("POST",), fields)
 
     def form(self, rule: str = "", **fields: Any) -> Callable[[V], V]:
-        """Register a view that shows a form and does what it asks for; when refused, it shows the form again."""
+        """Register a view that shows and processes a form; it also shows the form again after a refusal."""
 
         def register(view: V) -> V:
             return self._route(rule, ("GET", "POST"), {"again": view, **fields})(view)
@@ -118,15 +126,15 @@ class Pages(list[Page]):
         read: Mapping[str, str] = {},
         **fields: Any,
     ) -> View:
-        """Register and return a view that renders what operations answer.
+        """Register and return a view that renders responses of operations.
 
         Args:
             rule: The page's path below the base.
-            template: What it renders; it has the filters that were given as `given`.
-            limit: Of `found`, which is a list, the number of rows on a page.
-            filters: Parameters of the address that `found` takes.
-            read: By the template's name, the path of an operation, with `{name}` for parts of the rule.
-            **fields: Those of the page.
+            template: The template's name; the template gets the active filters as `given`.
+            limit: The page size of the list `found`.
+            filters: Query parameters that are passed to `found`.
+            read: Paths of operations by template variable, with `{name}` for parameters of the rule.
+            **fields: Fields of the page.
 
         """
 
@@ -156,25 +164,25 @@ class Refused(Exception):
 
 
 class ConsoleApi:
-    """The API's operations, run in this process as one person. Answers are decoded JSON; refusals raise Refused.
+    """A client of the API's operations, which run in this process as one person. Refusals raise Refused.
 
-    `once` is the token of the form that was sent: a form sent twice has the effect of one, and the same answer.
+    `once` is the token of the submitted form: submitting a form twice has the effect and the response of one request.
     """
 
     def __init__(self, pipeline: Pipeline, caller: Principal, request: ConsoleRequest, once: str) -> None:
         self._pipeline, self._caller, self._request, self._once = pipeline, caller, request, once
 
     async def get(self, path: str, **query: Any) -> Any:
-        """GET; parameters that are None are left out."""
+        """Send a GET request and return the decoded response; parameters that are None are left out."""
         return msgspec.json.decode(await self.body(path, **query))
 
     async def body(self, path: str, **query: Any) -> bytes:
-        """GET, undecoded: of something large, only what a page shows need be read."""
+        """Send a GET request and return the raw response, for large objects of which a page decodes a part."""
         named = urlencode({name: value for name, value in query.items() if value is not None})
         return (await self._expect("GET", path, query=named)).body
 
     async def post(self, path: str, body: Any = None, *, dry_run: str | None = None) -> Any:
-        """POST under an Idempotency-Key of this form and body; `dry_run` is `true` or `explain`."""
+        """Send a POST request with an Idempotency-Key derived from form and body; `dry_run` is `true` or `explain`."""
         sent = b"" if body is None else encode(body)
         digest = blake2b(f"{self._once}\0{path}\0".encode() + sent, digest_size=16).hexdigest()
         headers = {"idempotency-key": f"console-{digest}" if self._once else new_id("key"), "if-match": "*"}
@@ -182,7 +190,7 @@ class ConsoleApi:
         return msgspec.json.decode((await self._expect("POST", path, sent, headers)).body or b"null")
 
     async def change(self, method: str, path: str, body: Any = None, version: int | None = None) -> None:
-        """PATCH, PUT or DELETE what has that version; any, when none is given. Raises Refused (412) when it has changed since."""
+        """Send a PATCH, PUT or DELETE request for a version of the object, or any. Raises Refused (412) on a conflict."""
         sent = b"" if body is None else encode(body)
         await self._expect(method, path, sent, {"if-match": f'"{version}"' if version else "*"})
 
@@ -202,7 +210,7 @@ class ConsoleApi:
         query: str = "",
         caller: Principal | None,
     ) -> Response:
-        """Return the answer to any request; without a caller it is authenticated by its own headers."""
+        """Send any request; without a caller, its headers authenticate it."""
         given = self._request.headers
         sent = {name: given[name] for name in _FORWARDED if name in given} | dict(headers)
         if body:
@@ -216,7 +224,7 @@ class ConsoleApi:
 
 
 class ConsoleServices:
-    """What the requests of one console share."""
+    """Services shared by all requests of a console."""
 
     def __init__(self, dependencies: Dependencies, pipeline: Pipeline, pages: Sequence[Page]) -> None:
         self.dependencies, self.pipeline, self.pages = dependencies, pipeline, tuple(pages)
@@ -231,23 +239,23 @@ class ConsoleServices:
         stored = [parse(settings.objects_url).endpoint] if settings.objects_url.startswith("s3://") else []
         parts = map(urlsplit, (settings.base_url, *stored))
         self.object_origins = tuple(f"{one.scheme}://{one.netloc}" for one in parts if one.netloc)
-        """The servers that links to stored objects lead to, for policies."""
+        """Origins of links to stored objects, for Content-Security-Policy."""
 
 
 @dataclass
 class PageContext:
-    """What a view is given.
+    """The context of a view.
 
     Attributes:
-        console: What all requests share.
-        request: What the browser sent.
-        page: The row that was matched.
-        ids: The named parts of its rule.
+        console: Services shared by all requests.
+        request: The browser's request.
+        page: The matched page.
+        ids: The parameters of its rule.
         signed_in: The person with session and organisation.
-        form: Empty unless a form was sent.
-        files: Those of the form.
-        refused: Why the form that was sent is shown again, or a list is empty; templates have its `errors` by field.
-        request_id: Stated with every answer.
+        form: The submitted form, empty otherwise.
+        files: The files of the form.
+        refused: Why a form is shown again or a list is empty; templates get its field errors as `errors`.
+        request_id: The ID that every response states.
 
     """
 
@@ -262,41 +270,41 @@ class PageContext:
     request_id: str = field(default_factory=lambda: new_id("req"))
 
     def __post_init__(self) -> None:
-        """Offer what most views use under shorter names."""
+        """Set shorter names for common dependencies."""
         self.dependencies, self.cookies = self.console.dependencies, self.console.cookies
         parts = self.dependencies
         self.accounts, self.sessions, self.people = parts[Accounts], parts[SessionService], parts[People]
 
     @property
     def sent(self) -> bool:
-        """Whether a form was sent, and is not only shown."""
+        """Whether a form was submitted."""
         return self.request.method == "POST"
 
     @property
     def submitted(self) -> bool:
-        """Whether a form was sent that has not been refused."""
+        """Whether a form was submitted and not refused."""
         return self.sent and self.refused is None
 
     @cached_property
     def query(self) -> FormData:
-        """The parameters in the address."""
+        """The query parameters."""
         return parse_query(self.request.query)
 
     @property
     def cursor(self) -> str | None:
-        """The cursor in the address, where a part of a list begins."""
+        """The cursor in the query, where a page of a list starts."""
         return self.query.get("cursor") or None
 
     @property
     def person(self) -> SignedIn:
-        """The person who is signed in. Raises LookupError on pages for anybody."""
+        """The signed-in person. Raises LookupError if nobody is signed in."""
         if self.signed_in is None:
             raise LookupError("nobody is signed in")
         return self.signed_in
 
     @cached_property
     def principal(self) -> Principal:
-        """As whom operations are run. Raises LookupError on pages that are not for members."""
+        """The principal that runs operations. Raises LookupError without an organisation."""
         principal = self.person.principal
         if principal is None:
             raise LookupError("belongs to no organisation")
@@ -304,7 +312,7 @@ class PageContext:
 
     @property
     def visitor(self) -> Visitor:
-        """The browser, behind the operator's own proxies."""
+        """The browser's address, seen through the operator's proxies, and user agent."""
         headers = self.request.headers
         return Visitor(self.console.proxies.client(self.request.client, headers), headers.get("user-agent", ""))
 
@@ -313,12 +321,12 @@ class PageContext:
         return self.console.pipeline.services[area]
 
     def read(self, *, livemode: bool | None = None) -> AbstractAsyncContextManager[Tx]:
-        """Read the tenant's stores, in the session's mode unless another is named."""
+        """Open a read transaction of the tenant, by default in the session's mode."""
         return self.dependencies[UnitOfWork].read(self._tenant(livemode))
 
     @asynccontextmanager
     async def transaction(self, operation: str, *, livemode: bool | None = None) -> AsyncIterator[Tx]:
-        """Begin an audited unit of work of the person, for what has no operation. Raises Refused."""
+        """Begin an audited transaction of the person, for actions without an API operation. Raises Refused."""
         context = AuditContext(self.principal.actor, operation, self.request_id)
         try:
             async with self.dependencies[UnitOfWork].begin(self._tenant(livemode), context) as tx:
@@ -327,12 +335,12 @@ class PageContext:
             raise self.refusal(error) from error
 
     async def run(self, operation: str, act: Callable[..., Awaitable[R]], *args: Any) -> R:
-        """Run a use case of the organisation, whatever the mode, in such a unit of work. Raises Refused."""
+        """Run a use case of the organisation in an audited transaction in live mode. Raises Refused."""
         async with self.transaction(operation, livemode=True) as tx:
             return await act(tx, *args)
 
     def transaction_of(self, org: str, user: str, operation: str) -> AbstractAsyncContextManager[Tx]:
-        """Begin one of a person in an organisation that is not their session's."""
+        """Begin an audited transaction of a person in an organisation other than the session's."""
         context = AuditContext(Actor("user", user), operation, self.request_id)
         return self.dependencies[UnitOfWork].begin(Tenant(org, True), context)
 
@@ -347,34 +355,37 @@ class PageContext:
 
     @property
     def layout(self) -> str:
-        """The template with the menu, or without one for a person without an organisation."""
+        """The layout template: with the menu for members, plain otherwise."""
         return "layout.html" if self.signed_in and self.signed_in.principal else "plain.html"
 
     def may(self, scope: str | None) -> bool:
-        """Return whether the role lets the person do that; everybody may do what takes no scope."""
+        """Return whether the person's role includes the scope; None is always allowed."""
         member = self.signed_in is not None and self.signed_in.principal is not None
         return scope is None or (member and scope in self.principal.scopes)
 
     def needs(self, scope: str | None) -> None:
-        """Raise PermissionDenied unless the role lets the person do that."""
+        """Raise PermissionDenied unless the person's role includes the scope."""
         if not self.may(scope):
             raise PermissionDenied(
-                f"Your role does not include what this page needs ({scope}). An owner or admin can change it."
+                gettext(
+                    "Your role doesn't include the scope %(scope)s. Ask an owner or admin to change your role.",
+                    scope=scope,
+                )
             )
 
     async def take_turn(self, budget: Budget) -> None:
-        """Take one from the budget. Raises RateLimited, with the seconds until there is one again."""
+        """Take one request from the budget. Raises RateLimited with the seconds to wait."""
         taken = await self.dependencies[Limits].take(budget)
         if not taken.allowed:
             raise RateLimited(retry_after=max(1, int(taken.next_in) + 1))
 
     @cached_property
     def api(self) -> ConsoleApi:
-        """The API's operations, for this person."""
+        """The API client of this person."""
         return ConsoleApi(self.console.pipeline, self.principal, self.request, self.form["once"])
 
     async def filtered(self, path: str, limit: int, filters: Mapping[str, str]) -> Any:
-        """Return a page of a list; an empty one, with the reason in `refused`, when a filter is refused."""
+        """Return a page of a list; if a filter is refused, an empty page with the reason in `refused`."""
         try:
             return await self.api.get(path, limit=limit, starting_after=self.cursor, **filters)
         except Refused as refused:
@@ -382,7 +393,7 @@ class PageContext:
             return {"data": [], "has_more": False, "next_cursor": None}
 
     async def get_or_none(self, path: str) -> Any:
-        """Return what an operation answers; None for what is gone, or not for the person to see."""
+        """Return the response of an operation; None if the object doesn't exist or the person may not see it."""
         try:
             return await self.api.get(path)
         except Refused as refused:
@@ -392,40 +403,40 @@ class PageContext:
 
     @cached_property
     def csrf_token(self) -> str:
-        """The session's token, for the header `X-Csrf`."""
+        """The session's CSRF token, for the header `X-Csrf`."""
         return self.console.forgery.token(self.signed_in.session.id if self.signed_in else "")
 
     @cached_property
     def csrf(self) -> Markup:
-        """The hidden fields that every form needs: that token, and one that makes sending twice harmless."""
+        """The hidden fields of every form: the CSRF token, and a token that makes resubmission harmless."""
         return Markup('<input type="hidden" name="{}" value="{}"><input type="hidden" name="once" value="{}">').format(
             CSRF, self.csrf_token, new_id("key")
         )
 
     @property
     def theme(self) -> str:
-        """`light`, `dark`, or empty for what the system says."""
+        """The theme: `light`, `dark`, or empty for that of the system."""
         chosen = self.request.cookies.get(THEME, "")
         return chosen if chosen in ("light", "dark") else ""
 
     @cached_property
     def notice(self) -> Sequence[str]:
-        """The tone and sentence that the page before left for this one, if any."""
+        """The tone and text of the notice from the previous page, if any."""
         cookie = self.request.cookies.get(NOTICE, "") if self.request.partial is None else ""
         return self.console.signatures.read("notice", cookie) or ()
 
     @property
     def menu(self) -> list[tuple[str, bool, list[tuple[str, str, bool]]]]:
-        """The sections with a page that the role may see: title, whether it is shown now, and so for each page."""
+        """The menu's sections with their pages, each as title, address and whether it is shown; section titles are untranslated keys."""
         found: dict[str, list[tuple[str, str, bool]]] = {section: [] for section in SECTIONS}
         for page in self.console.pages:
             if page.section and page.title and self.may(page.scope):
-                found[page.section].append((page.title, page.rule, page is self.page))
+                found[page.section].append((gettext(page.title), page.rule, page is self.page))
         now = self.page and self.page.section
         return [(section, section == now, items) for section, items in found.items() if items]
 
     def refusal(self, error: Refused | DomainError) -> Refused:
-        """Return a use case's refusal in the form of an operation's."""
+        """Return the refusal of a use case as that of an operation."""
         if isinstance(error, Refused):
             return error
         error = self.console.pipeline.problems.known(error, self.request_id)
@@ -442,14 +453,14 @@ class PageContext:
         targets: Iterable[str] = (),
         **values: Any,
     ) -> Response:
-        """Render a page; when htmx asks for one element, the block of that name alone, if there is one.
+        """Render a page; if htmx requests one element, render only the block of that name.
 
         Args:
-            template: Its name.
-            status: By default that of the refusal, or 200.
-            pictures: Foreign origins whose pictures the page's policy allows.
-            targets: Foreign origins to which its forms may lead.
-            **values: What the template shows.
+            template: The template's name.
+            status: The status, by default that of the refusal, or 200.
+            pictures: Other origins from which the page may load pictures.
+            targets: Other origins to which forms may lead.
+            **values: Variables of the template.
 
         """
         refused = self.refused
@@ -471,7 +482,7 @@ class PageContext:
     def redirect(
         self, target: str, notice: str | None = None, *, tone: str = "good", cookies: Iterable[Header] = ()
     ) -> Response:
-        """Lead on to a page that shows the notice; `target` is the caller's own or has gone through `safe_target`."""
+        """Redirect to a page that shows the notice; `target` is trusted or a result of `safe_target`."""
         headers: list[Header] = [(b"cache-control", b"no-store"), *GUARDED, *cookies]
         if notice is not None:
             text = self.console.signatures.write("notice", [tone, notice[:600]])
@@ -480,12 +491,12 @@ class PageContext:
         return Response(status, [*headers, (name, target.encode("ascii", "ignore"))])
 
     def json(self, text: str) -> Response:
-        """Answer a script."""
+        """Return a JSON response."""
         headers = [(b"content-type", b"application/json"), (b"cache-control", b"no-store"), *GUARDED]
         return Response(200, headers, text.encode())
 
     def refuse(self, error: Refused | DomainError) -> Response:
-        """Render a whole page that states a refusal."""
+        """Render the error page of a refusal."""
         self.refused = self.refusal(error)
         return self.render("errors/refused.html")
 
@@ -495,11 +506,11 @@ class PageContext:
 
 
 def sudo(back: str, *, own: bool = False) -> Callable[[View], View]:
-    """Guard a view that touches security: a person who has not just proved who they are is led to prove it, and back.
+    """Guard a sensitive view: a person without a recent confirmation of identity is sent to the confirmation page first.
 
     Args:
-        back: The page with its form, which one comes back to when a form was sent too late.
-        own: A provider's assertion does not count as a proof where the person has another.
+        back: The page to return to after a form was submitted too late.
+        own: Whether single sign-on doesn't count as confirmation for people with another sign-in method.
 
     """
 

@@ -1,4 +1,4 @@
-"""A browser's request as plain values: headers, cookies, query, and what its form sends, within bounds."""
+"""Parsing of browser requests within limits: headers, cookies, query, forms and files."""
 
 import asyncio
 import re
@@ -16,29 +16,30 @@ from werkzeug.http import parse_options_header
 from werkzeug.sansio.multipart import Data, Epilogue, Event, Field, File, MultipartDecoder, NeedData, State
 
 from domain.kernel.errors import InvalidRequest, PayloadTooLarge
+from entrypoints.console.translation import N_, gettext
 from entrypoints.http.body import FILE_PACE, Gone, IncomingBody, TooSlow, too_large
 
 LONGEST_COOKIES = 8192
-"""Characters of a Cookie header that are read."""
+"""Maximum length of a Cookie header in characters."""
 LONGEST_COOKIE = 4096
-"""Characters of one name and value: the least that browsers must store (RFC 6265 §6.1)."""
+"""Maximum length of a cookie's name and value: the minimum that browsers must store (RFC 6265 §6.1)."""
 LONGEST = 256 << 10
-"""Bytes of a form without files, unless its page says otherwise."""
+"""Maximum size of a form without files in bytes, unless its page sets another."""
 ANONYMOUS = 32 << 10
-"""Bytes of a form of a browser that is not signed in, whatever its page takes of others."""
+"""Maximum size of a form in bytes if nobody is signed in."""
 _INLINE = 16 << 10
-"""Bytes of a form that are decoded on the event loop, in some ten milliseconds, whatever is escaped in them."""
+"""Maximum bytes of a form that are decoded on the event loop, which takes at most about ten milliseconds."""
 _SLICE = 16 << 10
-"""Bytes of a file that are decoded at once; other requests have their turn between two slices."""
+"""Bytes of a file that are decoded at once; other requests run between two slices."""
 _FIELDS = 500
-_UNREADABLE = "The form could not be read; send it again."
+_UNREADABLE = N_("The form could not be read. Send it again.")
 _PART_HEADERS = 2 << 10
-"""Bytes of a part's headers, which take far longer to read than what they announce."""
+"""Maximum size of a part's headers in bytes; parsing headers is far slower than reading contents."""
 _BLANK_LINE = re.compile(rb"\r\n\r\n|\r\r|\n\n")
 
 
 class FormData:
-    """Names and values of a query or form; a name may have several. Missing names are empty texts."""
+    """Names and values of a query or form, with repeated names allowed; missing names are empty texts."""
 
     def __init__(self, pairs: list[tuple[str, str]]) -> None:
         self.pairs = pairs
@@ -48,37 +49,37 @@ class FormData:
         return dict(self.pairs)
 
     def __getitem__(self, name: str) -> str:
-        """Return the last value of that name; empty when there is none."""
+        """Return the last value of the name, or an empty text."""
         return self._last.get(name, "")
 
     def __contains__(self, name: object) -> bool:
-        """Return whether the name was sent."""
+        """Return whether the name is present."""
         return name in self._last
 
     def get(self, name: str, otherwise: str = "") -> str:
-        """Return the last value without blanks around it, or `otherwise` when that leaves nothing."""
+        """Return the last value without surrounding blanks, or `otherwise` if it is empty."""
         return self[name].strip() or otherwise
 
     def number(self, name: str) -> int | None:
-        """Return the whole number of that name, of at most nine digits; None for anything else."""
+        """Return the value as a whole number of at most nine digits, or None."""
         return whole_number(self.get(name))
 
     def all(self, name: str) -> list[str]:
-        """Return every value of that name, in order."""
+        """Return all values of the name, in order."""
         return [value for key, value in self.pairs if key == name]
 
     def entries(self, name: str) -> list[str]:
-        """Return what all values of that name list, separated by blanks, commas or lines."""
+        """Return the entries in all values of the name, separated by blanks, commas or lines."""
         return ",".join(self.all(name)).replace(",", " ").split()
 
     def given(self, *names: str) -> dict[str, str]:
-        """Return those of the names that have a value, as an operation takes them."""
+        """Return the non-empty values of the names."""
         return {name: value for name in names if (value := self.get(name))}
 
 
 @dataclass(frozen=True, slots=True)
 class Upload:
-    """A file that was sent with a form: its name as the browser stated it, and its bytes from the beginning."""
+    """An uploaded file: its name as sent by the browser, its size, and its contents from the start."""
 
     name: str
     size: int
@@ -86,12 +87,12 @@ class Upload:
 
 
 Form: TypeAlias = tuple[FormData, Mapping[str, Upload]]
-"""The fields and files of one form."""
+"""The fields and files of a form."""
 
 
 @dataclass(slots=True)
 class ConsoleRequest:
-    """One request. `path` is decoded, `query` the raw query string, `headers` under lower-case names, the last of each."""
+    """A request. `path` is decoded, `query` raw, and `headers` has lower-case names with the last value of each."""
 
     method: str
     path: str
@@ -103,7 +104,7 @@ class ConsoleRequest:
 
     @classmethod
     def from_scope(cls, scope: Any, body: IncomingBody) -> "ConsoleRequest":
-        """Return the request that an ASGI HTTP scope describes."""
+        """Return the request of an ASGI HTTP scope."""
         headers: dict[str, str] = {}
         for key, value in scope["headers"]:
             name, text = key.decode("latin-1"), value.decode("latin-1")
@@ -121,17 +122,17 @@ class ConsoleRequest:
 
     @property
     def target(self) -> str:
-        """Path and query, to come back to."""
+        """Path and query, for redirects back."""
         return f"{self.path}?{self.query}" if self.query else self.path
 
     @property
     def by_script(self) -> bool:
-        """Whether htmx asks, and not the browser itself."""
+        """Whether htmx sent the request."""
         return self.headers.get("hx-request") == "true"
 
     @property
     def partial(self) -> str | None:
-        """The id of the element that htmx wants new contents for; None for a whole page."""
+        """The ID of the element that htmx replaces; None for a whole page."""
         if not self.by_script or self.headers.get("hx-history-restore-request") == "true":
             return None
         return self.headers.get("hx-target") or None
@@ -140,12 +141,12 @@ class ConsoleRequest:
         """Read the form.
 
         Args:
-            most: Bytes that it may have, files included; without files it has LONGEST at most.
-            folder: Where its files are spooled, without a name, so that they go with the process.
+            most: The maximum size in bytes, including files; without files, LONGEST also applies.
+            folder: Folder for unnamed temporary files, which disappear with the process.
 
         Raises:
-            InvalidRequest: It is no form.
-            PayloadTooLarge: It is too large.
+            InvalidRequest: The body is not a form.
+            PayloadTooLarge: The form is too large.
 
         """
         kind, options = parse_options_header(self.headers.get("content-type", "")[:300])
@@ -155,33 +156,35 @@ class ConsoleRequest:
         boundary = options.get("boundary", "")
         if kind != "multipart/form-data" or not 0 < len(boundary) <= 70:  # RFC 2046, section 5.1.1
             raise InvalidRequest(
-                "This page takes what a form sends: application/x-www-form-urlencoded or multipart/form-data."
+                gettext("This page only accepts application/x-www-form-urlencoded and multipart/form-data.")
             )
         try:
             return await _read_multipart(self.body, boundary.encode("latin-1", "replace"), most, folder)
         except (TooSlow, Gone):
-            raise InvalidRequest("The form broke off before its end; send it again.") from None
+            raise InvalidRequest(
+                gettext("The connection closed before the form was complete. Send it again.")
+            ) from None
         except RequestEntityTooLarge:
             raise PayloadTooLarge(too_large(LONGEST)) from None
         except ValueError:
-            raise InvalidRequest(_UNREADABLE) from None
+            raise InvalidRequest(gettext(_UNREADABLE)) from None
 
 
 def whole_number(text: str) -> int | None:
-    """Return the number that up to nine digits say; None for any other text, which could be a number of megabytes."""
+    """Return the number of a text of up to nine digits, else None; the limit guards against megabytes of digits."""
     return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else None
 
 
 def number_or_text(text: str) -> int | str:
-    """Return the number; what is none goes on as it is, for an operation to say what is wrong with it."""
+    """Return the number, or the text itself, which the operation refuses."""
     return text if (number := whole_number(text)) is None else number
 
 
 def parse_query(text: str, errors: str = "replace") -> FormData:
-    """Return a query string's values; none of one with too many fields. NUL is read as browsers read it, as U+FFFD.
+    """Return a query string's values, or none if it has too many fields. NUL becomes U+FFFD, as in browsers.
 
     Raises:
-        UnicodeDecodeError: With `errors` "strict", the text is no UTF-8.
+        UnicodeDecodeError: The text is not UTF-8 and `errors` is "strict".
 
     """
     try:
@@ -194,9 +197,9 @@ def parse_query(text: str, errors: str = "replace") -> FormData:
 
 
 def parse_cookies(header: str) -> dict[str, str]:
-    """Split a Cookie header (RFC 6265 §4.2.1) into names and values, of which the last of a name counts.
+    """Return the cookies of a header (RFC 6265 §4.2.1); of repeated names, the last.
 
-    Values are not unquoted: the service sets none that would need it, and unquoting is where parsers take quadratic time.
+    Values are not unquoted: no cookie of the service needs it, and unquoting takes quadratic time in some parsers.
     """
     if len(header) > LONGEST_COOKIES:
         return {}
@@ -205,7 +208,7 @@ def parse_cookies(header: str) -> dict[str, str]:
 
 
 def moment_of(text: str) -> str:
-    """Return the moment of a field of date and time, in UTC; empty for none. What is no moment stays, to be refused by name."""
+    """Return the time of a datetime field in UTC. Invalid text is returned as it is, and the operation refuses it."""
     try:
         at = datetime.fromisoformat(text.strip())
         return at.replace(tzinfo=at.tzinfo or UTC).astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
@@ -214,7 +217,7 @@ def moment_of(text: str) -> str:
 
 
 def beginning_of_day(text: str, later: int = 0) -> str:
-    """Return the beginning (UTC) of a day, or of one so many days later. What is no day stays, to be refused by name."""
+    """Return the start (UTC) of a day, plus `later` days. Invalid text is returned as it is, and the operation refuses it."""
     try:
         return f"{(date.fromisoformat(text) + timedelta(days=later)).isoformat()}T00:00:00Z"
     except (ValueError, OverflowError):
@@ -222,15 +225,15 @@ def beginning_of_day(text: str, later: int = 0) -> str:
 
 
 def _storable(text: str) -> str:
-    """Return the text with U+FFFD for every NUL (WHATWG HTML, 13.2.5), which nothing can store."""
+    """Return the text with U+FFFD for every NUL (WHATWG HTML, 13.2.5), as databases can't store NUL."""
     return text.replace("\0", "\ufffd")
 
 
 def _decode(raw: bytes) -> FormData:
     try:
         return parse_query(raw.decode("utf-8"), errors="strict")
-    except UnicodeDecodeError:  # to replace it bit by bit would hold every thread for long
-        raise InvalidRequest(_UNREADABLE) from None
+    except UnicodeDecodeError:  # replacing invalid bytes one by one would block all threads
+        raise InvalidRequest(gettext(_UNREADABLE)) from None
 
 
 async def _read_multipart(body: IncomingBody, boundary: bytes, most: int, folder: Path | None) -> Form:
@@ -240,7 +243,7 @@ async def _read_multipart(body: IncomingBody, boundary: bytes, most: int, folder
     sink: IO[bytes] | None = None
     async for event in _multipart_events(body, boundary, most):
         if isinstance(event, Field | File):
-            # It holds what is sent, on the disk once it is large; whoever reads the form closes it by forgetting it.
+            # Large contents spill to disk; the file closes when the form is garbage-collected.
             spool = SpooledTemporaryFile(max_size=1 << 20, dir=str(folder) if folder else None)  # noqa: SIM115
             part, sink = event, cast("IO[bytes]", spool)
         elif isinstance(event, Data) and part is not None and sink is not None:
@@ -259,7 +262,7 @@ async def _read_multipart(body: IncomingBody, boundary: bytes, most: int, folder
 
 
 async def _multipart_events(body: IncomingBody, boundary: bytes, most: int) -> AsyncIterator[Event]:
-    """Yield the parts of a multipart body (RFC 7578) as they come."""
+    """Yield the parts of a multipart body (RFC 7578) as they arrive."""
     decoder, received = MultipartDecoder(boundary, max_form_memory_size=LONGEST, max_parts=_FIELDS), 0
     async for piece in body.chunks(FILE_PACE):
         received += len(piece)

@@ -1,4 +1,4 @@
-"""What keeps the console safe: signatures, cookies, cross-site request forgery, safe redirects, and policies of pages."""
+"""Security of the console: signatures, cookies, CSRF protection, safe redirects and Content-Security-Policy."""
 
 from collections.abc import Iterable
 from hashlib import sha256
@@ -16,19 +16,19 @@ from entrypoints.http.exchange import HeaderList
 
 Header = tuple[bytes, bytes]
 CSRF = "csrf"
-"""The name of the form's field, and behind `x-` of the header."""
+"""The name of the form field; with the prefix `x-`, of the header."""
 SAFE = frozenset({"GET", "HEAD"})
-"""Methods that change nothing."""
+"""Methods without side effects."""
 HOME = "/console"
 SIGN_IN = "/console/sign-in"
 _OURS = (HOME, "/oauth/authorize", "/oauth/device")
 VIEW = "joinery-look"
-"""Cookie that changes with the organisation or mode, so that no process shows what it remembers of the one before."""
+"""Cookie that changes with the organisation or mode, so that no process serves a cached session."""
 THEME = "joinery-theme"
 NOTICE = "joinery-notice"
 MOST_FILES = 64
 MOST_FILES_OF_ONE = 4
-"""Forms with files that are read or carried out at a time: of all, and of one organisation."""
+"""Maximum number of forms with files that are processed at a time: in total, and of one organisation."""
 GUARDED: Final[HeaderList] = [
     (b"x-content-type-options", b"nosniff"),
     # `same-origin`, as with `no-referrer` browsers send `Origin: null` with our own forms.
@@ -41,7 +41,7 @@ _MOST_ORIGINS = 40
 
 
 class Signatures:
-    """Signs values for one purpose each; signatures of a former key hold for as long as that key counts."""
+    """Signer of values, each for one purpose; signatures of a former key are valid as long as that key is."""
 
     def __init__(self, keys: SigningKeys) -> None:
         self._keys = keys
@@ -52,42 +52,42 @@ class Signatures:
         return URLSafeSerializer(keys, f"joinery console: {purpose}", signer=Signer, signer_kwargs=options)
 
     def write(self, purpose: str, value: Any) -> str:
-        """Return a value of JSON as signed text."""
+        """Return a JSON value as signed text."""
         return str(self._serializer(purpose).dumps(value))
 
     def read(self, purpose: str, text: str) -> Any:
-        """Return the value of a signed text; None when it was not signed here."""
+        """Return the value of a signed text; None if the signature is invalid."""
         serializer = self._serializer(purpose)
-        # Errors of `loads` hold on to themselves, and so to whatever a request that fails has open.
+        # Errors of `loads` are part of a reference cycle, which would keep resources of a failed request open.
         return serializer.loads(text) if serializer.make_signer().validate(text) else None
 
     def sign(self, purpose: str, text: str) -> str:
-        """Return the text's signature for that purpose."""
+        """Return the text's signature for the purpose."""
         return self._serializer(purpose).make_signer().get_signature(text).decode()
 
     def holds(self, purpose: str, text: str, signature: str) -> bool:
-        """Return whether the signature was made here."""
+        """Return whether the signature is valid."""
         return self._serializer(purpose).make_signer().verify_signature(text.encode(), signature)
 
 
 class ForgedRequest(PermissionDenied):
-    """This request does not come from a page of the console that belongs to your session. Go back, load the page again, and send it once more."""
+    """This request doesn't come from a console page of your session. Go back, reload the page and try again."""
 
 
 class ForgeryCheck:
-    """Refuses what changes something and does not come from a page of the console (OWASP: cross-site request forgery)."""
+    """Protection against cross-site request forgery (OWASP) of requests with side effects."""
 
     def __init__(self, signatures: Signatures, base_url: str) -> None:
         self._signatures, self._host = signatures, urlsplit(base_url).netloc
 
     def token(self, session: str) -> str:
-        """Return what the forms of that session carry; `session` is its id, empty for a browser that is not signed in."""
+        """Return the token of a session's forms; `session` is its ID, empty if nobody is signed in."""
         return self._signatures.sign("form", session)
 
     def check_origin(self, request: ConsoleRequest) -> None:
-        """Refuse what the browser says comes from another site. Raises ForgedRequest."""
+        """Reject requests that the browser reports as coming from another site. Raises ForgedRequest."""
         site, origin = request.headers.get("sec-fetch-site"), request.headers.get("origin")
-        # Every browser states one of the two with a form; what states neither is no browser, and has no cookie to misuse.
+        # Every browser sends one of the two headers with a form; other clients have no cookies to misuse.
         if site not in (None, "same-origin") or (site is None and origin is None):
             raise ForgedRequest
         try:
@@ -98,32 +98,32 @@ class ForgeryCheck:
             raise ForgedRequest
 
     def check_token(self, request: ConsoleRequest, form: FormData, session: str) -> None:
-        """Refuse a form without the session's token. Raises ForgedRequest."""
+        """Reject a form without the session's token. Raises ForgedRequest."""
         if not self._signatures.holds("form", session, request.headers.get(f"x-{CSRF}") or form[CSRF]):
             raise ForgedRequest
 
 
 class Cookies:
-    """Sets cookies that scripts cannot read. `session` is the name of the session's, `__Host-` where there is HTTPS."""
+    """Builder of cookies that scripts can't read. `session` is the session cookie's name, with `__Host-` for HTTPS."""
 
     def __init__(self, base_url: str) -> None:
         self._secure = base_url.startswith("https:")
         self.session: str = "__Host-joinery" if self._secure else "joinery"
 
     def set(self, name: str, value: str, seconds: int | None = None) -> Header:
-        """Return the header that sets a cookie; `seconds` None keeps it until the browser is closed, 0 ends it."""
+        """Return the header that sets a cookie; None seconds keeps it until the browser closes, 0 deletes it."""
         cookie = dump_cookie(
             name, value, seconds, secure=self._secure, httponly=True, samesite="Lax", sync_expires=False
         )
         return b"set-cookie", cookie.encode("latin-1")
 
     def view(self) -> Header:
-        """Return the header that has every process read the session anew."""
+        """Return the header that makes every process reload the session."""
         return self.set(VIEW, token_hex(8))
 
 
 def safe_target(text: str, otherwise: str = HOME) -> str:
-    """Return the target when it is a page of ours, else `otherwise` (OWASP: unvalidated redirects)."""
+    """Return the target if it is a page of the console, else `otherwise` (OWASP: unvalidated redirects)."""
     path = text.partition("?")[0].partition("#")[0]
     unsafe = len(text) > 4000 or any(not "!" <= char <= "~" or char == "\\" for char in text)
     if unsafe or "//" in path or "/." in path:
@@ -132,15 +132,18 @@ def safe_target(text: str, otherwise: str = HOME) -> str:
 
 
 def sign_in_target(target: str) -> str:
-    """Return the sign-in that leads back to a target."""
+    """Return the address of the sign-in page that redirects to the target."""
     return SIGN_IN if target == HOME else f"{SIGN_IN}?next={quote(target, safe='/')}"
 
 
 def content_policy(pictures: Iterable[str] = (), targets: Iterable[str] = (), connect: Iterable[str] = ()) -> bytes:
-    """Return the Content-Security-Policy (CSP level 3): nothing inline, and nothing from elsewhere but these origins.
+    """Return the Content-Security-Policy (CSP level 3), which allows no inline code and no other origins than these.
 
-    Pictures are shown from `pictures`, forms may lead to `targets`, scripts may send to `connect`. What is no plain origin
-    is left out.
+    Args:
+        pictures: Origins of pictures.
+        targets: Origins to which forms may lead.
+        connect: Origins to which scripts may send requests.
+
     """
     return (
         "default-src 'none'; style-src 'self'; script-src 'self'; font-src 'self'; manifest-src 'self'; "
@@ -150,6 +153,6 @@ def content_policy(pictures: Iterable[str] = (), targets: Iterable[str] = (), co
 
 
 def _listed(origins: Iterable[str]) -> str:
-    """Return the origins that are safe inside a policy: printable ASCII without separators of its grammar."""
+    """Return the origins as part of a policy, without those that contain separators of its grammar."""
     plain = {one for one in origins if one and all("!" <= char <= "~" and char not in ";,'\"" for char in one)}
     return "".join(f" {origin}" for origin in sorted(plain)[:_MOST_ORIGINS])

@@ -1,4 +1,4 @@
-"""Parts of pages that are sent anew as they change, as server-sent events, while their session is in force."""
+"""Server-sent events that update parts of pages while the session is valid."""
 
 import asyncio
 from collections import Counter
@@ -14,12 +14,12 @@ from entrypoints.http.exchange import Response
 from ports.unit_of_work import Tx
 
 PERIOD = 0.7
-"""Seconds between two readings."""
+"""Seconds between two reads."""
 HEARTBEAT = 15.0
 LIFETIME = 300.0
-"""Seconds after which a stream ends; the browser opens another one, and is authenticated again."""
+"""Seconds after which a stream ends; the browser reconnects and is authenticated again."""
 MOST = 6
-"""Streams that one session may have open at a process."""
+"""Maximum number of open streams of a session in a process."""
 _OPEN: Final[Counter[str]] = Counter()
 
 
@@ -30,14 +30,14 @@ def followed(
     resource: Any,
     state_of: Callable[[Any], dict[str, Any]],
 ) -> Response:
-    """Stream a template's block `progress`: events `show` with its HTML, and `end` once the state is not `open` any more.
+    """Stream a template's block `progress` as events `show`, followed by `end` when the state is no longer `open`.
 
     Args:
-        page: Whose session it lasts with.
-        template: That with the block.
-        find: Reads the object that is followed; None raises NotFound.
-        resource: Renders it as the API does.
-        state_of: What the block shows of the API's object.
+        page: The context of the session that the stream depends on.
+        template: The template with the block.
+        find: Reads the object; None raises NotFound.
+        resource: Renders the object as the API does.
+        state_of: Returns the variables of the block for the API's object.
 
     """
 
@@ -51,12 +51,12 @@ def followed(
 
 
 def is_full(page: PageContext) -> bool:
-    """Return whether the session has all the streams that it may have."""
+    """Return whether the session has reached its maximum number of streams."""
     return _OPEN[page.person.session.id] >= MOST
 
 
 def stream_of(page: PageContext, events: AsyncGenerator[bytes, None]) -> Response:
-    """Answer with the events; 204 stops the browser of a session that has MOST streams."""
+    """Return a response with the events; 204 keeps the browser from reconnecting if the session has MOST streams."""
     if is_full(page):
         return Response(204, list(GUARDED))
     headers = [
@@ -69,7 +69,7 @@ def stream_of(page: PageContext, events: AsyncGenerator[bytes, None]) -> Respons
 
 
 async def _counted(page: PageContext, events: AsyncGenerator[bytes, None]) -> AsyncGenerator[bytes, None]:
-    """Yield the events, while they are one of the session's streams; none when others that came at once were faster."""
+    """Yield the events and count the stream; yield nothing if concurrent streams reached the maximum first."""
     session = page.person.session.id
     if is_full(page):
         return
@@ -109,7 +109,7 @@ async def _changes(
 
 
 async def is_in_force(page: PageContext) -> bool:
-    """Return whether the session still shows this organisation and mode to this person in this role."""
+    """Return whether the session still has the same person, role, organisation and mode."""
     now = await page.sessions.find(page.request.cookies.get(page.cookies.session, ""))
     return now is not None and now.principal == page.principal
 

@@ -125,20 +125,20 @@ def test_a_key_is_made_and_revoked_and_an_operation_tried(browser: Any, service:
     with _opened(browser, service, java_script_enabled=scripts) as page:
         page.goto(f"{service.address}{HERE}/keys/new")
         page.get_by_label("Name", exact=True).fill(f"Sync {scripts}")
-        page.get_by_role("button", name="Make key").click()
+        page.get_by_role("button", name="Create key").click()
         secret = page.locator(".secret code").inner_text()
         assert re.fullmatch(r"svc_live_\w{38}", secret)
         assert page.locator(".secret [data-copy]").is_visible() is scripts
         if scripts:
             looked_at(page, "made-key")
-        page.get_by_role("link", name="I have copied it").click()
+        page.get_by_role("link", name="I copied the key").click()
         page.get_by_role("row").filter(has_text=f"Sync {scripts}").get_by_role("link", name="Revoke").click()
         page.get_by_role("button", name="Revoke key").click()
-        assert f"Sync {scripts} is revoked" in page.inner_text("main")
+        assert f"Key Sync {scripts} revoked" in page.inner_text("main")
         assert service.do(Client(service.world.app, secret).get("/v1/org")).status == 401
         page.goto(f"{service.address}{HERE}/reference/orgs.read")
-        page.get_by_role("button", name="Send").click()
-        assert "Answer 200" in page.inner_text("#answer")
+        page.get_by_role("button", name="Send request").click()
+        assert "Response 200" in page.inner_text("#answer")
         if scripts:
             looked_at(page, "tried")
 
@@ -146,11 +146,11 @@ def test_a_key_is_made_and_revoked_and_an_operation_tried(browser: Any, service:
 def test_an_endpoint_is_added_and_tested(browser: Any, service: Served) -> None:
     with _opened(browser, service) as page:
         page.goto(f"{service.address}{HERE}/webhooks/new")
-        page.get_by_label("Address").fill("https://other.example/hooks")
-        page.get_by_label("Every type").check()
+        page.get_by_label("URL").fill("https://other.example/hooks")
+        page.get_by_label("All types").check()
         page.get_by_role("button", name="Add endpoint").click()
         assert page.locator(".secret code").inner_text().startswith("whsec_")
-        page.get_by_role("link", name="I have copied it").click()
+        page.get_by_role("link", name="I copied the secret").click()
         page.get_by_role("button", name="Send test event").click()
         assert page.inner_text("h1") == "webhook.test"
         looked_at(page, "tested")
@@ -175,5 +175,5 @@ def test_an_invitation_is_accepted_without_scripts(browser: Any, service: Served
         page.goto(f"{service.address}/console/invitations/{service.told['invitation']}")
         page.get_by_label("Your name").fill("Bo")
         page.get_by_label("Password").fill("four walnut drawers and a lamp")
-        page.get_by_role("button", name="Set up account and join").click()
-        assert "You are editor at Fjord now" in page.inner_text("main")
+        page.get_by_role("button", name="Create account and join").click()
+        assert "Welcome to Fjord. Your role: Editor." in page.inner_text("main")

@@ -6,9 +6,11 @@ from collections.abc import AsyncIterator
 import pytest
 import pytest_asyncio
 
+from domain.access.model import SCOPES
 from domain.kernel.tenancy import Actor, AuditContext, Tenant
 from domain.oauth.ports import AppStore
 from domain.oauth.usecases.grants import GrantService
+from entrypoints.console.rendering import LABELS
 from tests.http.browser import Browser, Page
 from tests.http.fakes import World, running
 
@@ -45,7 +47,7 @@ async def test_an_app_is_made_changed_and_deleted(world: World) -> None:
     assert "<img" not in page.text + shown.text + (await browser.get(APPS)).text
     sent = WEB | {"name": "Other", "redirect_uris": "https://shop.test/a\nhttps://shop.test/b", "what": "all"}
     saved = await browser.follow(await browser.submit(shown, place, **sent))
-    assert "Saved." in saved.text and "https://shop.test/b" in saved.text
+    assert "App saved" in saved.text and "https://shop.test/b" in saved.text
     wrong = await browser.submit(shown, place, **sent | {"redirect_uris": 'http://shop.test/ "><b>'})
     assert wrong.status == 400 and "<b>" not in wrong.text and "redirect_uris-error" in wrong.text
     rotated = await browser.submit(await browser.get(f"{place}/rotate"), f"{place}/rotate")
@@ -56,13 +58,13 @@ async def test_an_app_is_made_changed_and_deleted(world: World) -> None:
         assert (await stranger.get(place + below)).status == 404
         assert (await stranger.submit(await stranger.get("/console"), place + below, **sent)).status == 404
     gone = await browser.follow(await browser.submit(await browser.get(f"{place}/delete"), f"{place}/delete"))
-    assert "is deleted" in gone.text and id_ not in gone.text
+    assert "App Other deleted" in gone.text and id_ not in gone.text
 
 
 async def test_public_and_machine_apps(world: World) -> None:
     browser = await world.browser()
     page, _, secret = await _made(browser, kind="native", redirect_uris="com.shop.app:/back")
-    assert page.status == 201 and not secret and "public one" in page.text
+    assert page.status == 201 and not secret and "public app" in page.text
     page, id_, secret = await _made(browser, kind="machine", redirect_uris="")
     assert secret and "Redirect URIs" not in (await browser.get(f"{APPS}/{id_}")).text
     page, none, _ = await _made(browser, redirect_uris="", scopes="")
@@ -93,6 +95,11 @@ async def test_grants_are_listed_and_taken_back(world: World) -> None:
     assert place in (await owner.get(APPS)).text and place not in (await other.get(APPS)).text
     assert (await other.submit(await other.get(APPS), place)).status == 404
     mine = await viewer.get(APPS)
-    assert "See products" in mine.text and "<img" not in mine.text
+    assert "View products" in mine.text and "<img" not in mine.text
     gone = await viewer.follow(await viewer.submit(mine, place))
-    assert "taken back" in gone.text and place not in gone.text
+    assert "Access revoked" in gone.text and place not in gone.text
+
+
+async def test_every_scope_has_a_label() -> None:
+    assert LABELS["permissions"].keys() == SCOPES
+    assert LABELS["scope_resources"].keys() == {scope.partition(":")[0] for scope in SCOPES}

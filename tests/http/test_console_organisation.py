@@ -28,7 +28,7 @@ async def world() -> AsyncIterator[World]:
 async def test_the_audit_log_tells_who_did_what_and_takes_it_back(world: World) -> None:
     browser, client = await world.browser(person="Ada <b>Moreau"), await world.client()
     empty = await browser.get(AUDIT)
-    assert empty.status == 200 and "Nothing yet" in empty.text
+    assert empty.status == 200 and "No entries yet" in empty.text
     created = await client.post(
         "/v1/webhook-endpoints", {"url": "https://shop.example/hook", "event_types": ["*"], "description": "<hook>"}
     )
@@ -38,15 +38,15 @@ async def test_the_audit_log_tells_who_did_what_and_takes_it_back(world: World) 
     assert "&lt;hook&gt;" in page.text and "<hook>" not in page.text and "whsec_" not in page.text
     entry = (await client.get("/v1/audit-events")).json()["data"][0]["id"]
     look = await browser.get(f"{AUDIT}/{entry}/undo")
-    assert look.status == 200 and "Nothing is done yet" in look.text and "Taken away" in look.text
+    assert look.status == 200 and "Nothing has changed yet" in look.text and "Deleted" in look.text
     assert len((await client.get("/v1/webhook-endpoints")).json()["data"]) == 1
     done = await browser.follow(await browser.submit(look, f"{AUDIT}/{entry}/undo"))
-    assert "as it was before" in done.text and "Undone" in done.text and "Ada &lt;b&gt;Moreau" in done.text
+    assert "Change undone" in done.text and "Undone" in done.text and "Ada &lt;b&gt;Moreau" in done.text
     assert (await client.get("/v1/webhook-endpoints")).json()["data"] == []
     again = await browser.get(f"{AUDIT}/{entry}/undo")
     assert "undone" in again.text.lower()
     none = await browser.get(f"{AUDIT}?object=export&since=2026-01-01&until=2026-12-31")
-    assert "Nothing like that" in none.text
+    assert "No matching entries" in none.text
     wrong = await browser.get(f"{AUDIT}?since=tomorrow")
     assert wrong.status == 400 and "tomorrow" in wrong.text
     assert (await browser.get(f"{AUDIT}/aud_unknown/undo")).status == 404
@@ -81,7 +81,7 @@ async def test_an_export_is_started_and_watched(world: World) -> None:
     elm, oak = await world.browser("Elm", "owner"), await world.browser("Oak", "viewer")
     place = "/console/organisation/exports"
     page = await elm.get(place)
-    assert "No export yet" in page.text
+    assert "No exports yet" in page.text
     bad = await elm.submit(page, place, kind="products", since="never")
     assert bad.status == 400 and "filters.updated_since" not in bad.text and "f-since-error" in bad.text
     started = await elm.follow(await elm.submit(page, place, kind="products", since="2026-11-01"))
@@ -92,7 +92,7 @@ async def test_an_export_is_started_and_watched(world: World) -> None:
     part = await elm.get(place, hx_request="true", hx_target="exports")
     assert part.text.lstrip().startswith('<div id="exports"') and "<html" not in part.text
     seen = await oak.get(place)
-    assert seen.status == 200 and "Start one" not in seen.text
+    assert seen.status == 200 and "Start export" not in seen.text
     assert (await oak.post(place, kind="products")).status == 403
 
 
@@ -101,7 +101,7 @@ async def test_settings_are_changed_by_managers_and_audited(world: World) -> Non
     admin, editor = await world.browser(role="admin"), await world.browser(role="editor")
     page = await admin.get(place)
     saved = await admin.follow(await admin.submit(page, place, name="  Fjord   & Søn ", api_version="2026-10-01"))
-    assert "Saved." in saved.text and 'value="Fjord &amp; Søn"' in saved.text
+    assert "Settings saved" in saved.text and 'value="Fjord &amp; Søn"' in saved.text
     for name, version, field in (
         ("", "", "f-name-error"),
         ("x" * 101, "", "f-name-error"),

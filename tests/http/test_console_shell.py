@@ -91,7 +91,7 @@ async def test_a_form_needs_its_sessions_token_and_our_own_page(world: World) ->
         {"origin": "", "sec-fetch-site": ""},
     ):
         refused = await browser.submit(page, "/console/theme", headers, theme="dark")
-        assert refused.status == 403 and "Load the page again" in refused.text.replace("load", "Load"), headers
+        assert refused.status == 403 and "Reload the page" in refused.text.replace("reload", "Reload"), headers
     assert (await browser.submit(page, "/console/theme", {"sec-fetch-site": ""}, theme="dark")).status == 303
     by_header = {"x-csrf": page.field("csrf"), "hx-request": "true"}
     changed = await browser.post("/console/theme", by_header, theme="light")
@@ -132,14 +132,14 @@ async def test_a_page_that_fails_names_its_request(world: World, monkeypatch: py
     browser = await world.browser()
     monkeypatch.setattr(type(world.dependencies[Memberships]), "of_user", broken)
     page = await browser.get("/console/organisations")
-    assert page.status == 500 and "tell the operator the number below" in page.text
+    assert page.status == 500 and "send the request ID below" in page.text
     assert (page.header("request-id") or "none") in page.text
 
 
 async def test_who_belongs_nowhere_is_told_so(world: World) -> None:
     browser = await world.browser(None)
     page = await browser.get("/console")
-    assert page.status == 403 and "belong to no organisation" in page.text
+    assert page.status == 403 and "open any organisation" in page.text
     assert (await browser.get("/console/organisations")).status == 200
 
 

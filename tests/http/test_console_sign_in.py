@@ -215,7 +215,7 @@ async def test_a_forgotten_password_is_set_by_a_link(world: World, ingrid: User)
     assert ingrid.email in page.text and (await browser.get(place[1])).status == 200
     assert (await browser.submit(page, place[1], password="short")).status == 400
     done = await browser.submit(page, place[1], password=OTHER)
-    assert "Your password is set" in (await browser.follow(done)).text
+    assert "Password saved" in (await browser.follow(done)).text
     assert (await browser.get(place[1])).status == 410
     assert (await browser.submit(page, place[1], password=PASSWORD)).status == 410
     assert (await _signed_in(world, password=OTHER)).status == 303
@@ -243,7 +243,7 @@ async def test_sessions_are_seen_and_ended(world: World, ingrid: User) -> None:
     here, _second, _ = browsers
     page = await here.get("/console/account")
     places = re.findall(r'action="(/console/account/sessions/ses_\w+/end)"', page.text)
-    assert len(places) == 2 and page.text.count("This one") == 1
+    assert len(places) == 2 and page.text.count("This session") == 1
     assert (await here.submit(page, places[0])).status == 303
     assert (await here.submit(page, "/console/account/sessions/end-others")).status == 303
     assert (await here.get("/console/account")).status == 200
@@ -299,6 +299,6 @@ async def test_an_account_without_an_organisation_has_its_pages(world: World) ->
     renamed = await browser.submit(page, "/console/account/name", name="  Ada   Lovelace ")
     assert 'value="Ada Lovelace"' in (await browser.follow(renamed)).text
     world.clock.advance(timedelta(minutes=16))
-    assert "Set a password by mail" in (await browser.get("/console/confirm")).text
+    assert "Set a password by email" in (await browser.get("/console/confirm")).text
     for place in ("/console/account/passkeys", "/console/account/codes"):
         assert "/console/confirm" in ((await browser.get(place)).header("location") or "")

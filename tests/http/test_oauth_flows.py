@@ -55,7 +55,7 @@ async def test_an_app_is_signed_in_to(stage: Stage, kind: AppKind, uri: str) -> 
     page = await stage.ask(person, app)
     assert page.status == 200 and page.header("cache-control") == "no-store"
     assert (
-        "Price &lt;b&gt;sync&lt;/b&gt;" in page.text and "See products, variants" in page.text and "Fjord" in page.text
+        "Price &lt;b&gt;sync&lt;/b&gt;" in page.text and "View products, variants" in page.text and "Fjord" in page.text
     )
     done = led(await stage.allow(person, page))
     assert done["to"] == uri and done["state"] == "s t&ä"
@@ -181,12 +181,12 @@ async def test_a_device_is_signed_in(stage: Stage) -> None:
     stage.world.clock.advance(timedelta(seconds=1))
     assert (await poll())["error"] == "slow_down"
     empty = await person.browser.get("/oauth/device")
-    assert empty.status == 200 and "Type the code" in empty.text
+    assert empty.status == 200 and "Enter the code" in empty.text
     wrong = await person.browser.get("/oauth/device?user_code=BBBB-BBBB")
-    assert "There is no such code" in wrong.text
+    assert "This code is wrong or has expired" in wrong.text
     typed = started["user_code"].lower().replace("-", " ")
     page = await person.browser.get(f"/oauth/device?user_code={typed.replace(' ', '%20')}")
-    assert "asks to be signed in" in page.text and "Oak" in page.text
+    assert "requests access" in page.text and "Oak" in page.text
     done = await person.browser.submit(
         page,
         "/oauth/device/decision",
@@ -194,7 +194,7 @@ async def test_a_device_is_signed_in(stage: Stage) -> None:
         decision="allow",
         org=stage.world.orgs["Oak"].id,
     )
-    assert "is signed in" in done.text
+    assert "Device signed in" in done.text
     stage.world.clock.advance(timedelta(seconds=10))
     body = await poll()
     assert (await stage.client(body["access_token"]).get("/v1/org")).status == 403
@@ -209,7 +209,7 @@ async def test_a_device_is_refused_and_forgotten(stage: Stage) -> None:
     other = (await stage.post("/oauth/device", client_id=app.client_id)).json()
     page = await person.browser.get(started["verification_uri_complete"].removeprefix(BASE))
     form = {"user_code": page.field("user_code"), "decision": "deny", "org": stage.world.orgs["Fjord"].id}
-    assert "Nothing was signed in" in (await person.browser.submit(page, "/oauth/device/decision", **form)).text
+    assert "Sign-in cancelled" in (await person.browser.submit(page, "/oauth/device/decision", **form)).text
     answer = await stage.token(app, grant_type=DEVICE_GRANT, device_code=started["device_code"])
     assert answer.json()["error"] == "access_denied"
     stage.world.clock.advance(timedelta(seconds=601))
@@ -229,7 +229,7 @@ async def test_an_app_registers_itself(stage: Stage) -> None:
     assert app is not None and app.origin is Origin.REGISTERED and app.name == "Editor with MCP"
     person = await stage.person()
     page = await stage.ask(person, app, redirect_uri="http://127.0.0.1:7777/cb", resource=f"{BASE}/mcp")
-    assert "Nobody here has checked this app" in page.text and "this device" in page.text
+    assert "verified: anyone can create an app" in page.text and "this device" in page.text
     code = led(await stage.allow(person, page))["code"]
     body = (await stage.redeem(app, code, redirect_uri="http://127.0.0.1:7777/cb", resource=f"{BASE}/mcp")).json()
     assert (await stage.client(body["access_token"]).get("/v1/products")).status == 401, "it is for MCP alone"
@@ -262,7 +262,7 @@ async def test_an_app_is_described_by_a_document(stage: Stage) -> None:
         *[stage.world.clock.now()] * 2,
     )
     page = await stage.ask(person, asked)
-    assert "Editor asks for access" in page.text and url in page.text
+    assert "Editor requests access" in page.text and url in page.text
     code = led(await stage.allow(person, page))["code"]
     assert (await stage.redeem(asked, code)).status == 200
     assert len(web.asked) == 1, "it is fresh"

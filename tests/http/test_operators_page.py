@@ -74,12 +74,12 @@ async def test_what_it_shows(world: World) -> None:
         status == 200 and "unsafe" not in headers["content-security-policy"] and headers["cache-control"] == "no-store"
     )
     for told in (
-        "Something is down",
+        "Not ready",
         "Source",
         "3",
-        "Stays here",
+        "Not sent",
         "&lt;b&gt;Come in",
-        "Nobody has had anything done today",
+        "No activity today",
     ):
         assert told in text, told
     assert 'href="https://api.joinery.test/console/link/x"' in text and "<script>" not in text.replace(
@@ -97,7 +97,7 @@ async def test_a_part_that_cannot_be_had_hides_no_other(world: World) -> None:
 
     world.dependencies[Workload] = Broken()
     status, _, text = await asked(world)
-    assert status == 200 and text.count("The database is out of reach.") == 3 and "Mail to people" in text
+    assert status == 200 and text.count("The database is out of reach.") == 3 and "Outgoing email" in text
 
 
 async def test_looking_often_costs_what_one_look_does(world: World) -> None:
@@ -116,7 +116,7 @@ async def test_looking_often_costs_what_one_look_does(world: World) -> None:
     world.clock.advance(timedelta(seconds=3))
     counting.waiting = JOBS
     _, _, text = await asked(world, by=page)
-    assert counting.asked == 2 and "More waits than was looked at" in text
+    assert counting.asked == 2 and "More jobs are waiting" in text
 
 
 STRANGE: list[dict[str, str]] = [
@@ -147,7 +147,7 @@ async def test_to_whom_it_does_not_answer(world: World) -> None:
     for headers in STRANGE:
         for path in ("/", "/console/static/x/console.css"):
             status, _, text = await asked(world, path=path, **headers)
-            assert status == 421 and "Mail" not in text, headers
+            assert status == 421 and "email" not in text, headers
 
 
 async def test_it_is_one_page_that_is_looked_at(world: World) -> None:

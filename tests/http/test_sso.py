@@ -296,10 +296,10 @@ async def test_set_up_step_by_step_by_an_owner(world: World) -> None:
     assert domain.domain == "fjord.example" and domain.record in (await owner.get(PLACE)).text
     world.names.put("fjord.example", "TXT", "v=spf1 -all", "joinery-verification=another")
     missing = await owner.follow(await owner.submit(page, f"{PLACE}/domains/check", domain="fjord.example"))
-    assert "no such record yet" in missing.text
+    assert "The record of fjord.example" in missing.text
     world.names.put("fjord.example", "TXT", "v=spf1 -all", domain.record)
     proven = await owner.follow(await owner.submit(page, f"{PLACE}/domains/check", domain="fjord.example"))
-    assert "fjord.example is proven" in proven.text
+    assert "Domain fjord.example verified" in proven.text
     assert (await owner.submit(proven, f"{PLACE}/switch", act="enforce")).status == 422, "nobody has come in yet"
     assert (await came_in(world, org)).status == 303
     assert (await owner.submit(proven, f"{PLACE}/switch", act="enforce")).status == 303
@@ -325,7 +325,7 @@ async def test_who_came_in_by_a_provider_proves_who_they_are_there(world: World)
     old = browser.cookies[COOKIE]
     world.clock.advance(timedelta(minutes=20))
     world.provider.now = int(world.clock.now().timestamp())
-    assert "Go on by single sign-on" in (await browser.get(f"/console/confirm?next={PLACE}")).text
+    assert "Continue with single sign-on" in (await browser.get(f"/console/confirm?next={PLACE}")).text
     again = await begun(browser, place=PLACE)
     assert "prompt=login" in again and "max_age=0" in again
     world.provider.claims = {"auth_time": world.provider.now - 1200}
@@ -391,7 +391,7 @@ async def test_a_record_that_is_gone_is_told_and_counts_for_two_weeks(world: Wor
     world.clock.advance(timedelta(hours=25))
     assert await looked() == ["lost"]
     assert (await Browser(world.app).get("/console/sso?email=a@fjord.example")).status == 200
-    assert "Record is gone" in (await (await world.browser()).get(PLACE)).text
+    assert "Record missing" in (await (await world.browser()).get(PLACE)).text
     world.names.put("fjord.example", "TXT", "joinery-verification=token")
     world.clock.advance(timedelta(hours=25))
     assert await looked() == ["proven"]

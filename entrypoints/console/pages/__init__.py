@@ -1,4 +1,4 @@
-"""The console's pages, subject by subject; the menu shows their entries in this order."""
+"""All pages of the console, in the order of the menu."""
 
 from typing import Final
 

@@ -1,12 +1,17 @@
-"""A person's own account: who they are, how they sign in, where they are signed in, and what their session shows."""
+"""Pages of a person's own account: profile, sign-in methods, sessions, and the organisation and mode that the session shows."""
 
+from collections.abc import Iterable
 from dataclasses import replace
+
+from babel.lists import format_list
 
 from domain.kernel.names import validate_name
 from domain.kernel.paging import PageRequest
 from domain.orgs.ports import Memberships
 from entrypoints.console.context import PageContext, Pages, sudo
+from entrypoints.console.rendering import label, number
 from entrypoints.console.security import SIGN_IN, THEME, safe_target
+from entrypoints.console.translation import current_locale, gettext, ngettext
 from entrypoints.http.exchange import Response
 
 ACCOUNT = "/console/account"
@@ -18,9 +23,14 @@ _YEAR = 365 * 86400
 pages = Pages("/console", who="person")
 
 
+def list_methods(methods: Iterable[str]) -> str:
+    """Return the names of sign-in methods as a list in words."""
+    return format_list([label(method, "sign_in_methods") for method in methods], locale=current_locale())
+
+
 @pages.get("/account")
 async def show_account(page: PageContext) -> Response:
-    """Show all of it at a glance."""
+    """Show the account with its sign-in methods, sessions and security activity."""
     user, accounts = page.person.user.id, page.accounts
     return page.render(
         "account/account.html",
@@ -30,50 +40,52 @@ async def show_account(page: PageContext) -> Response:
         passkeys=await accounts.passkeys.of_user(user),
         sessions=await page.sessions.list_of(user),
         events=await page.people.events(user, 30),
+        list_methods=list_methods,
     )
 
 
 @pages.post("/account/name")
 async def rename(page: PageContext) -> Response:
-    """Be called something else."""
+    """Change the person's name."""
     name = validate_name(page.form["name"]) if page.form["name"].strip() else ""
     await page.people.change(replace(page.person.user, name=name))
-    return page.redirect(ACCOUNT, "Your name is saved.", cookies=[page.cookies.view()])
+    return page.redirect(ACCOUNT, gettext("Name saved"), cookies=[page.cookies.view()])
 
 
 @pages.post("/account/sessions/end-others")
 async def end_others(page: PageContext) -> Response:
-    """End all sessions but this one."""
+    """End all sessions except the current one."""
     user = page.person.user
     ended = await page.sessions.revoke_all(user.id, but=page.person.session.id)
     await page.accounts.notices.tell(user, "sessions_ended", page.visitor)
-    return page.redirect(ACCOUNT, f"Ended {ended} other session{'' if ended == 1 else 's'}.")
+    notice = ngettext("%(count)s other session ended", "%(count)s other sessions ended", ended, count=number(ended))
+    return page.redirect(ACCOUNT, notice)
 
 
 @pages.post("/account/sessions/<session>/end")
 async def end_session(page: PageContext) -> Response:
-    """End one session; the present one by signing out."""
+    """End another session of the person."""
     user = page.person.user
     await page.sessions.revoke(user.id, page.ids["session"])
     await page.accounts.notices.tell(user, "session_ended", page.visitor)
-    return page.redirect(ACCOUNT, "That session is ended.")
+    return page.redirect(ACCOUNT, gettext("Session ended"))
 
 
 @pages.form("/account/password")
 @sudo(PASSWORD, own=True)
 async def change_password(page: PageContext) -> Response:
-    """Set another password, or a first one."""
+    """Show the form, and set or change the password."""
     user, passwords = page.person.user, page.accounts.passwords
     if page.submitted:
         await passwords.change(user, page.form["password"], page.person.session, page.visitor)
-        return page.redirect(ACCOUNT, "Your password is set. All other sessions are ended.")
+        return page.redirect(ACCOUNT, gettext("Password saved. Your other sessions have ended."))
     return page.render("account/password.html", has_password=await passwords.has_one(user.id))
 
 
 @pages.form("/account/codes")
 @sudo(CODES, own=True)
 async def turn_codes_on(page: PageContext) -> Response:
-    """Turn one-time codes on: the app reads the secret, then shows its first code."""
+    """Show the secret for an authenticator app, and turn on one-time codes with the first code."""
     user, factors = page.person.user, page.accounts.factors
     if page.submitted:
         made = await factors.confirm(user, page.form["code"], page.visitor)
@@ -87,15 +99,15 @@ async def turn_codes_on(page: PageContext) -> Response:
 @pages.post("/account/codes/off")
 @sudo(CODES, own=True)
 async def turn_codes_off(page: PageContext) -> Response:
-    """Turn one-time codes off."""
+    """Turn off one-time codes."""
     await page.accounts.factors.disenrol(page.person.user, page.visitor)
-    return page.redirect(ACCOUNT, "One-time codes are off.")
+    return page.redirect(ACCOUNT, gettext("One-time codes are off."))
 
 
 @pages.post("/account/codes/recovery")
 @sudo(CODES, own=True)
 async def renew_recovery_codes(page: PageContext) -> Response:
-    """Make other recovery codes, shown this once."""
+    """Replace the recovery codes and show the new ones once."""
     made = await page.accounts.factors.renew_codes(page.person.user, page.visitor)
     return page.render("account/recovery_codes.html", codes=made, first=False)
 
@@ -103,36 +115,36 @@ async def renew_recovery_codes(page: PageContext) -> Response:
 @pages.form("/account/passkeys")
 @sudo(PASSKEYS, own=True)
 async def add_passkey(page: PageContext) -> Response:
-    """Show the person's passkeys; a form adds one that the browser has just made."""
+    """Show the person's passkeys, and add one that the browser has created."""
     user, service, form = page.person.user, page.accounts.passkeys, page.form
     if page.submitted:
         await service.register(user, form["answer"], form["challenge"], form["name"], page.visitor)
-        return page.redirect(PASSKEYS, "The passkey is added. You can sign in with it from now on.")
+        return page.redirect(PASSKEYS, gettext("Passkey added"))
     return page.render("account/passkeys.html", passkeys=await service.of_user(user.id))
 
 
 @pages.post("/account/passkeys/options")
 @sudo(PASSKEYS, own=True)
 async def registration_options(page: PageContext) -> Response:
-    """Answer with the options for a new passkey."""
+    """Return the options for creating a passkey."""
     return page.json((await page.accounts.passkeys.registration(page.person.user)).options)
 
 
 @pages.post("/account/passkeys/<passkey>/<any(rename, remove):what>")
 @sudo(PASSKEYS, own=True)
 async def change_passkey(page: PageContext) -> Response:
-    """Call a passkey something else, or forget it."""
+    """Rename or remove a passkey."""
     service, user, passkey = page.accounts.passkeys, page.person.user, page.ids["passkey"]
     if page.ids["what"] == "rename":
         await service.rename(user, passkey, page.form["name"])
-    else:
-        await service.remove(user, passkey, page.visitor)
-    return page.redirect(PASSKEYS, f"The passkey is {page.ids['what']}d.")
+        return page.redirect(PASSKEYS, gettext("Passkey renamed"))
+    await service.remove(user, passkey, page.visitor)
+    return page.redirect(PASSKEYS, gettext("Passkey removed"))
 
 
 @pages.form("/confirm")
 async def confirm(page: PageContext) -> Response:
-    """Prove once more who one is, and go on."""
+    """Confirm the person's identity and continue to the requested page."""
     accounts, user, session, form = page.accounts, page.person.user, page.person.session, page.form
     target = safe_target(form["next"] or page.query["next"])
     if page.submitted:
@@ -153,30 +165,30 @@ async def confirm(page: PageContext) -> Response:
 
 @pages.post("/confirm/options")
 async def proof_options(page: PageContext) -> Response:
-    """Answer with the options for a proof by one of the person's passkeys."""
+    """Return the options for a confirmation with a passkey."""
     return page.json((await page.accounts.passkeys.proof(page.person.user)).options)
 
 
 @pages.get("/organisations")
 async def list_organisations(page: PageContext) -> Response:
-    """Show the organisations that the person belongs to, to choose one."""
+    """Show the person's organisations."""
     listed = await page.dependencies[Memberships].of_user(page.person.user.id, PageRequest(limit=100))
     return page.render("session/organisations.html", orgs=listed.items)
 
 
 @pages.post("/sign-out")
 async def sign_out(page: PageContext) -> Response:
-    """End the session, here and on the server."""
+    """End the session in the browser and on the server."""
     await page.sessions.revoke(page.person.user.id, page.person.session.id)
     ended = page.cookies.set(page.cookies.session, "", 0)
-    response = page.redirect(SIGN_IN, "You are signed out.", tone="info", cookies=[ended])
+    response = page.redirect(SIGN_IN, gettext("You are signed out."), tone="info", cookies=[ended])
     response.headers.append((b"clear-site-data", b'"cache", "storage"'))
     return response
 
 
 @pages.post("/look-at")
 async def look_at(page: PageContext) -> Response:
-    """Look at another organisation, or the other mode."""
+    """Switch the session to another organisation or mode."""
     session = page.person.session
     org = page.form.get("org", session.org or "")
     livemode = page.form.get("mode", "live" if session.livemode else "test") != "test"
@@ -187,7 +199,7 @@ async def look_at(page: PageContext) -> Response:
 
 @pages.post("/theme", who="anybody")
 async def choose_theme(page: PageContext) -> Response:
-    """Show pages light, dark, or as the system says."""
+    """Set the theme: light, dark, or that of the system."""
     theme = page.form["theme"] if page.form["theme"] in ("light", "dark") else ""
     return page.redirect(
         safe_target(page.form["next"]), cookies=[page.cookies.set(THEME, theme, _YEAR if theme else 0)]

@@ -1,4 +1,4 @@
-"""The audit log as people read it: who did what, the fields before and after, and undoing it after a preview."""
+"""Pages of the audit log: entries with their fields before and after, and undo with a preview."""
 
 import json
 from collections.abc import Mapping
@@ -10,20 +10,21 @@ from domain.kernel.errors import NotFound
 from entrypoints.console.context import PageContext, Pages, Refused
 from entrypoints.console.rendering import Portion, label
 from entrypoints.console.request import beginning_of_day
+from entrypoints.console.translation import N_, gettext
 from entrypoints.http.exchange import Response
 
 PLACE = "/console/organisation/audit"
 _ENTRIES = 20
 _FIELDS = 10
-"""Fields of an entry that a list of entries shows."""
+"""Number of fields that the list shows of an entry."""
 _VALUE = 100
-"""Characters of a value there."""
+"""Number of characters that the list shows of a value."""
 
 pages = Pages(PLACE, section="Organisation", scope="audit:read")
 
 
 class Difference(NamedTuple):
-    """One field: its dotted path, and its value before and after, each None where there was none."""
+    """A field with its dotted path and its values before and after; None if it was absent."""
 
     path: str
     old: str | None
@@ -31,9 +32,15 @@ class Difference(NamedTuple):
 
 
 def differences(before: Mapping[str, Any], after: Mapping[str, Any], longest: int = 600) -> list[Difference]:
-    """Return the fields that differ, in order; objects are opened up to a depth, lists are shown whole.
+    """Return the fields that differ, in order.
 
-    Of a value `longest` characters are written.
+    Nested objects are flattened up to four levels; lists are compared and shown as a whole.
+
+    Args:
+        before: The object before the change.
+        after: The object after the change.
+        longest: Number of characters after which a value is cut.
+
     """
     old, new = _flat(before), _flat(after)
     paths = [path for path in old | new if path not in old or path not in new or old[path] != new[path]]
@@ -53,11 +60,11 @@ def _written(value: Any, longest: int) -> str | None:
         case None:
             return None
         case str():
-            text = value or "(empty)"
+            text = value or gettext("(empty)")
         case bool():
-            text = "yes" if value else "no"
+            text = gettext("yes") if value else gettext("no")
         case list() if all(isinstance(one, str | int) for one in value):
-            text = ", ".join(map(str, value)) or "(none)"
+            text = ", ".join(map(str, value)) or gettext("(none)")
         case _:
             text = json.dumps(value, ensure_ascii=False)
     return text if len(text) <= longest else text[:longest] + "…"
@@ -67,9 +74,21 @@ def _shown(before: Mapping[str, Any], after: Mapping[str, Any]) -> Portion[Diffe
     return Portion.of(differences(before, after, _VALUE), 0, _FIELDS)
 
 
-@pages.get(title="Audit log")
+def _change_title(object: str, action: str) -> str:
+    """Return the heading of a change: the kind of the object and what happened to it."""
+    kind = label(object, "audited")
+    match action:
+        case "create":
+            return gettext("%(object)s created", object=kind)
+        case "delete":
+            return gettext("%(object)s deleted", object=kind)
+        case _:
+            return gettext("%(object)s changed", object=kind)
+
+
+@pages.get(title=N_("Audit log"))
 async def list_entries(page: PageContext) -> Response:
-    """Show the entries that pass the filters; days are whole days (UTC), the last one included."""
+    """Show the entries that match the filters; days are in UTC, and the last day is included."""
     filters = page.query.given("object", "action", "target", "actor", "undoable")
     given = filters | page.query.given("since", "until", "cursor")
     days = {name: beginning_of_day(given[name], int(name == "until")) for name in ("since", "until") if name in given}
@@ -80,9 +99,10 @@ async def list_entries(page: PageContext) -> Response:
     return page.render(
         "organisation/audit.html",
         found=found,
-        # What was changed at once stands together: neighbours of one act, the first of which stands for it.
+        # Changes of one act are shown together; the first entry represents them.
         acts=[list(act) for _, act in groupby(found["data"], lambda one: one["act"])],
         title_of=lambda action: _title(page, action),
+        change_title=_change_title,
         shown=_shown,
         people={id: user.name or user.email for id, user in people.items()},
         given=given,
@@ -90,31 +110,37 @@ async def list_entries(page: PageContext) -> Response:
 
 
 def _title(page: PageContext, action: str) -> str:
-    """Return what people call an operation, of the API or not."""
+    """Return the title of an operation, which need not be one of the API."""
     table = page.console.pipeline.table.operations
     return next((one.summary for one in table if one.id == action), None) or label(action, "acts")
 
 
 @pages.get("/<id>")
 async def show_entry(page: PageContext) -> Response:
-    """Show one entry, with every field before and after."""
+    """Show an entry with every field before and after."""
     async with page.read() as tx:
         entry = await tx[AuditLog].get(page.ids["id"])
     if entry is None:
         raise NotFound
     every = differences(entry.change.before, entry.change.after, 10_000)
     lines = Portion.of(every, page.query.number("from"), 200)
-    return page.render("organisation/entry.html", entry=entry, title=_title(page, entry.context.operation), lines=lines)
+    return page.render(
+        "organisation/entry.html",
+        entry=entry,
+        title=_title(page, entry.context.operation),
+        change_title=_change_title,
+        lines=lines,
+    )
 
 
 async def show_refusal(page: PageContext) -> Response:
-    """State why it cannot be undone."""
+    """Show why the entry cannot be undone."""
     return page.render("organisation/undo.html", preview=None, changes=[])
 
 
 @pages.get("/<id>/undo", scope="audit:write")
 async def preview_undo(page: PageContext) -> Response:
-    """Show what undoing would change, without doing it."""
+    """Show what undoing the entry would change (a dry run)."""
     try:
         preview = await page.api.post(f"/v1/audit-events/{page.ids['id']}/undo", dry_run="explain")
     except Refused as error:
@@ -131,6 +157,6 @@ async def preview_undo(page: PageContext) -> Response:
 
 @pages.post("/<id>/undo", scope="audit:write", again=show_refusal)
 async def undo(page: PageContext) -> Response:
-    """Take it back."""
+    """Undo the entry."""
     await page.api.post(f"/v1/audit-events/{page.ids['id']}/undo")
-    return page.redirect(PLACE, "Done: everything that it had changed is as it was before.")
+    return page.redirect(PLACE, gettext("Change undone"))

@@ -1,4 +1,4 @@
-"""Consent to an app, and to a device that shows a code: who it is, what it may do, and where."""
+"""Pages where a person grants an OAuth app access, also for a device that shows a code."""
 
 from dataclasses import replace
 from urllib.parse import urlsplit
@@ -14,6 +14,7 @@ from domain.orgs.ports import OrgStore
 from domain.people.usecases.throttling import network_of
 from entrypoints.console.context import PageContext, Pages, Refused
 from entrypoints.console.security import sign_in_target
+from entrypoints.console.translation import gettext
 from entrypoints.http.exchange import Response
 from entrypoints.oauth import pairs_of
 from entrypoints.operations.scopes import permissions
@@ -30,7 +31,7 @@ pages = Pages(who="person")
 
 @pages.get(AUTHORIZE, who="anybody")
 async def authorize(page: PageContext) -> Response:
-    """Show what an app asks for; lead back at once a person who agreed to all of it before."""
+    """Show the permissions that an app requests; redirect at once if the person granted them before."""
     consent, call = page.console.oauth.consent, _call(page.request.query)
     wish, known = await _wish(page, call)
     if isinstance(wish, str):
@@ -64,7 +65,7 @@ async def authorize(page: PageContext) -> Response:
 
 @pages.post(AUTHORIZE, who="anybody", most=64 * 1024)
 async def decide(page: PageContext) -> Response:
-    """Take the person's decision. The app's request is vetted anew: a form may hold anything."""
+    """Carry out the person's decision. The app's request is validated again, as a form can contain anything."""
     consent, query = page.console.oauth.consent, page.form["request"]
     call = _call(query)
     wish, known = await _wish(page, call)
@@ -81,7 +82,7 @@ async def decide(page: PageContext) -> Response:
 
 
 async def _agreed_before(page: PageContext, call: Call, wish: Wish, known: Known, org: Organisation) -> str | None:
-    """Return where the browser goes when the person agreed to all of it before, there; None when consent is still needed."""
+    """Return the redirect target if the person granted the request in this organisation before; None if consent is needed."""
     consent, user = page.console.oauth.consent, page.person.user.id
     async with page.transaction_of(org.id, user, _OPERATION) as tx:
         if not await consent.agreed_before(tx, wish, user):
@@ -92,7 +93,7 @@ async def _agreed_before(page: PageContext, call: Call, wish: Wish, known: Known
 
 @pages.get(DEVICE)
 async def show_device(page: PageContext) -> Response:
-    """Ask for the code that a device shows; with the code, show what that device wants."""
+    """Show the form for a device's code; with a valid code, show the requested permissions."""
     typed = page.query.get("user_code")
     found = await _device(page, typed) if typed else None
     if found is None:
@@ -113,7 +114,7 @@ async def show_device(page: PageContext) -> Response:
 
 @pages.post(f"{DEVICE}/decision")
 async def decide_device(page: PageContext) -> Response:
-    """Take the person's decision on a device."""
+    """Carry out the person's decision on a device."""
     approved, consent = page.form["decision"] == "allow", page.console.oauth.consent
     if found := await _device(page, page.form["user_code"]):
         org, user, decision = await _chosen(page), page.person.user.id, replace(found[0], approved=False)
@@ -127,7 +128,7 @@ async def decide_device(page: PageContext) -> Response:
 
 def _call(query: str) -> Call:
     if len(query) > _LONGEST:
-        raise InvalidRequest("The app's request is too long.")
+        raise InvalidRequest(gettext("The app's request is too long."))
     try:
         return Call(pairs_of(query), method="GET")
     except OAuthError as error:
@@ -135,7 +136,7 @@ def _call(query: str) -> Call:
 
 
 async def _wish(page: PageContext, call: Call) -> tuple[Wish | str, Known]:
-    """Return the app's request, or where the browser is sent with the refusal. Raises Refused where no address was vetted."""
+    """Return the app's request, or the redirect target for a refusal. Raises Refused if no redirect URI was validated."""
     try:
         return await page.console.oauth.consent.wish(call, network_of(page.visitor.address))
     except OAuthError as error:
@@ -152,19 +153,24 @@ async def _device(page: PageContext, typed: str) -> tuple[Device, App] | None:
 
 
 def _refused(error: OAuthError) -> Refused:
-    """Return the refusal to show, as no address was vetted that it could be sent to."""
+    """Return the refusal for the page, used when no redirect URI was validated."""
     if error.status == 429:
-        problem = {"status": 429, "title": "Too many requests", "detail": "Wait a moment, then try again."}
+        problem = {
+            "status": 429,
+            "title": gettext("Too many requests"),
+            "detail": gettext("Wait a moment, then try again."),
+        }
         return Refused(problem, str(error.retry_after))
-    detail = (
-        "The app that sent you here asked for something that cannot be. Nothing was shared with it. "
-        f"Its developer may want to know: {error.code}. {error.description}"
+    detail = gettext(
+        "The app sent an invalid request, so nothing was shared with it. Details for its developer: %(code)s. %(reason)s",
+        code=error.code,
+        reason=error.description,
     )
-    return Refused({"status": 400, "title": "This app cannot be signed in to", "detail": detail})
+    return Refused({"status": 400, "title": gettext("Invalid app request"), "detail": detail})
 
 
 def _leave(page: PageContext, target: str) -> Response:
-    """Lead on to the app. No page that the code passes learns of another."""
+    """Redirect to the app, without a referrer that could expose the authorization code."""
     response = page.redirect(target)
     response.headers = [(name, value) for name, value in response.headers if name != b"referrer-policy"]
     response.headers.append((b"referrer-policy", b"no-referrer"))
@@ -172,19 +178,19 @@ def _leave(page: PageContext, target: str) -> Response:
 
 
 async def _chosen(page: PageContext) -> Organisation:
-    """Return the organisation that the form names. Raises InvalidRequest for one that the person is not let in to."""
+    """Return the organisation selected in the form. Raises InvalidRequest if the person has no access to it."""
     org = next(
         (one for one in await page.sessions.open_to(page.person.session) if one.id == page.form["org"]),
         None,
     )
     if org is None:
-        raise InvalidRequest("Choose one of your organisations.")
+        raise InvalidRequest(gettext("Select one of your organisations."))
     await page.sessions.let_in(page.person.session, org.id)
     return org
 
 
 async def _maker(page: PageContext, app: App) -> str:
-    """Return the name of the organisation that made the app; empty when none here did."""
+    """Return the name of the organisation that owns the app; empty if there is none."""
     if app.org is None:
         return ""
     async with page.dependencies[UnitOfWork].read(Tenant(app.org, True)) as tx:
@@ -192,7 +198,7 @@ async def _maker(page: PageContext, app: App) -> str:
 
 
 def _origin(uri: str) -> str:
-    """Return what the page's policy lets the form lead to: an origin, or a scheme."""
+    """Return the form target for the page's Content-Security-Policy: an origin, or a scheme for custom schemes."""
     parts = urlsplit(uri)
     web = parts.netloc and parts.scheme in ("http", "https")
     return f"{parts.scheme}://{parts.netloc}" if web else f"{parts.scheme}:"

@@ -1,4 +1,4 @@
-"""API keys, and OAuth apps with what people let them do: listed, made with a secret that is shown once, and ended."""
+"""Pages of API keys, OAuth apps and the access that people granted to apps."""
 
 from collections.abc import Iterable, Mapping
 
@@ -10,6 +10,7 @@ from domain.oauth.usecases.apps import AppChange, NewApp
 from domain.people.usecases.keys import KEY_MAKERS, KeyService, NewKey
 from entrypoints.console.context import PageContext, Pages, sudo
 from entrypoints.console.request import whole_number
+from entrypoints.console.translation import N_, gettext
 from entrypoints.http.exchange import Response
 from entrypoints.operations.scopes import permissions
 from entrypoints.settings import Settings
@@ -18,21 +19,21 @@ from ports.clock import Clock
 KEYS = "/console/developers/keys"
 APPS = "/console/developers/apps"
 
-# These scopes are held by the roles that make keys, and by those that see what developers see.
+# Roles with webhooks:write can create keys; roles with webhooks:read can see the developer pages.
 keys = Pages(KEYS, section="Developers", scope="webhooks:write")
 apps = Pages(APPS, section="Developers", scope="webhooks:read")
 
 
 async def _names(page: PageContext, users: Iterable[str | None]) -> Mapping[str, str]:
-    """Return what to call people, by id."""
+    """Return names of people by user ID."""
     ids = {id for id in users if id is not None}
     found = await page.people.several(ids) if ids else {}
-    return {id: found[id].called if id in found else "somebody who has left" for id in ids}
+    return {id: found[id].called if id in found else gettext("former member") for id in ids}
 
 
-@keys.get(title="API keys")
+@keys.get(title=N_("API keys"))
 async def list_keys(page: PageContext) -> Response:
-    """Show keys in force, or those that were revoked."""
+    """Show the active or the revoked keys."""
     ended = page.query["show"] == "revoked"
     async with page.read() as tx:
         service = page.dependencies[KeyService]
@@ -53,7 +54,7 @@ async def list_keys(page: PageContext) -> Response:
 @keys.form("/new")
 @sudo(f"{KEYS}/new")
 async def new_key(page: PageContext) -> Response:
-    """Show the form, and what it makes: the secret is on that page alone."""
+    """Show the form, and create a key; its secret is shown on that response only."""
     form, held = page.form, ROLES[page.principal.role]
     if page.submitted:
         scopes = {
@@ -76,22 +77,22 @@ async def new_key(page: PageContext) -> Response:
 
 @keys.form("/<key>/revoke", again=None)
 async def revoke_key(page: PageContext) -> Response:
-    """Ask once more, then end the key."""
+    """Ask for confirmation, and revoke the key."""
     id = page.ids["key"]
     if page.sent:
         async with page.transaction("keys.revoke") as tx:
             key = await page.dependencies[KeyService].revoke(tx, id)
-        return page.redirect(KEYS, f"{key.name} is revoked. Nobody takes it any more.")
+        return page.redirect(KEYS, gettext("Key %(name)s revoked", name=key.name))
     async with page.read() as tx:
         found, used = await tx[KeyStore].get(id), await tx[KeyStore].used([id])
     if found is None or found.revoked_at is not None:
-        return page.redirect(KEYS, "There is no such key in force.", tone="info")
+        return page.redirect(KEYS, gettext("This key is already revoked or does not exist."), tone="info")
     return page.render("keys/revoke.html", key=found, used=used.get(id), prefixes=KEY_PREFIXES)
 
 
-@apps.get(title="OAuth apps")
+@apps.get(title=N_("OAuth apps"))
 async def list_apps(page: PageContext) -> Response:
-    """Show the organisation's apps, and what the person lets apps do; to managers, what everybody lets them do."""
+    """Show the organisation's apps and the access granted to apps: by the person, and to managers by everyone."""
     services = page.console.oauth
     async with page.transaction("apps.list", livemode=True) as tx:
         listed = await services.apps.list_apps(tx)
@@ -101,14 +102,14 @@ async def list_apps(page: PageContext) -> Response:
 
 
 def _app_given(page: PageContext) -> tuple[tuple[str, ...], frozenset[str]]:
-    """Return the redirect URIs, one a line and each once, and the scopes of a form."""
+    """Return the redirect URIs without duplicates and the scopes of the form."""
     lines = [line.strip() for line in page.form["redirect_uris"].splitlines() if line.strip()]
     return tuple(dict.fromkeys(lines)), SCOPES if page.form["what"] == "all" else frozenset(page.form.all("scopes"))
 
 
 @apps.get("/<app>")
 async def show_app(page: PageContext) -> Response:
-    """Show the form of one app, or of a new one; a fault of any one redirect URI is shown below their field."""
+    """Show the form of an app or of a new app; an error in any redirect URI is shown at their common field."""
     app, form = await _app(page) if "app" in page.ids else None, page.form
     for name, text in list(page.refused.fields.items() if page.refused else ()):
         if page.refused and name.startswith("redirect_uris"):
@@ -132,7 +133,7 @@ apps.get("/new")(sudo(f"{APPS}/new")(show_app))
 @apps.post("/new", again=show_app)
 @sudo(f"{APPS}/new")
 async def create_app(page: PageContext) -> Response:
-    """Make it; the secret is on the page that follows alone."""
+    """Create an app; its secret is shown on this response only."""
     kind = AppKind(page.form["kind"]) if page.form["kind"] in set(AppKind) else AppKind.WEB
     wanted = NewApp(page.form["name"], kind, *_app_given(page))
     app, secret = await page.run("apps.create", page.console.oauth.apps.create_app, page.principal, wanted)
@@ -146,28 +147,28 @@ async def _app(page: PageContext) -> App:
 @apps.post("/<app>", again=show_app)
 @sudo(APPS)
 async def save_app(page: PageContext) -> Response:
-    """Change where codes are sent, and which scopes the app may request."""
+    """Change the app's name, redirect URIs and scopes."""
     app, change = await _app(page), AppChange(page.form["name"], *_app_given(page))
     await page.run("apps.update", page.console.oauth.apps.change_app, page.principal, app.id, change)
-    return page.redirect(f"{APPS}/{app.id}", "Saved.")
+    return page.redirect(f"{APPS}/{app.id}", gettext("App saved"))
 
 
 @apps.form("/<app>/<any(rotate, delete):what>", again=None)
 @sudo(APPS)
 async def end_secret(page: PageContext) -> Response:
-    """Ask once more, then delete the app, or make a new secret, shown once."""
+    """Ask for confirmation, and delete the app or create a new secret, which is shown once."""
     app, what, service = await _app(page), page.ids["what"], page.console.oauth.apps
     if not page.sent:
         return page.render(f"apps/{what}.html", app=app)
     if what == "delete":
         await page.run("apps.delete", service.delete_app, page.principal, app.id)
-        return page.redirect(APPS, f"{app.name} is deleted. Its tokens prove nothing any more.")
+        return page.redirect(APPS, gettext("App %(name)s deleted", name=app.name))
     changed, secret = await page.run("apps.rotate_secret", service.rotate_secret, page.principal, app.id)
     return page.render("apps/secret.html", app=changed, secret=secret, rotated=True)
 
 
 @apps.post("/grants/<grant>/revoke")
 async def revoke_grant(page: PageContext) -> Response:
-    """Take back what an app was let do."""
+    """Revoke the access granted to an app."""
     await page.run("grants.revoke", page.console.oauth.grants.revoke_grant, page.principal, page.ids["grant"])
-    return page.redirect(APPS, "It is taken back. Within a second the app can do nothing any more.")
+    return page.redirect(APPS, gettext("Access revoked. The app loses access within a second."))

@@ -1,4 +1,4 @@
-"""The organisation's requests, filtered and each in full; and the events of its log, newest first and live as they come."""
+"""Pages of the request logs and of the events, which also update live."""
 
 import asyncio
 import time
@@ -24,26 +24,27 @@ from entrypoints.console.context import PageContext, Pages, encode
 from entrypoints.console.rendering import rendered
 from entrypoints.console.request import moment_of
 from entrypoints.console.streams import event_of, is_full, is_in_force, stream_of
+from entrypoints.console.translation import N_, gettext
 from entrypoints.http.exchange import Response
 
 _LIMIT = 30
 WAIT = 10.0
-"""Seconds after which something is sent, if only a comment."""
+"""Seconds after which a comment is sent if nothing else was."""
 _PAUSE = 0.5
-"""Seconds between two showings, however much happens."""
+"""Minimum seconds between two updates."""
 _LIFETIME = 3600.0
-"""Seconds after which a stream ends; browsers come again by themselves."""
+"""Seconds after which a stream ends; browsers reconnect automatically."""
 _LATEST = 200
-"""Events of one subject among which one is searched."""
+"""Number of events of a subject that are searched for one event."""
 _decode = msgspec.json.Decoder(dict[str, Any], float_hook=Decimal).decode
 
 requests = Pages("/console/developers/requests", section="Developers", scope="request_logs:read")
 events = Pages("/console/developers/events", section="Developers", scope="products:read")
 
 
-@requests.get(title="Request logs")
+@requests.get(title=N_("Request logs"))
 async def list_requests(page: PageContext) -> Response:
-    """Show the requests that pass the filters."""
+    """Show the requests that match the filters."""
     filters = page.query.given("status", "method", "route", "actor", "error_code")
     times = page.query.given("since", "until")
     query = filters | {name: moment_of(text) for name, text in times.items()}
@@ -60,7 +61,7 @@ async def list_requests(page: PageContext) -> Response:
 requests.show("/<request>", "request_logs/one.html", read={"log": "/v1/request-logs/{request}"})
 
 
-@events.get(title="Events")
+@events.get(title=N_("Events"))
 async def list_events(page: PageContext) -> Response:
     """Show the newest events, or a page of older ones."""
     found = await page.filtered("/v1/changes/recent", _LIMIT, page.query.given("types"))
@@ -71,20 +72,22 @@ async def list_events(page: PageContext) -> Response:
 
 @events.get("/<subject>/<event>")
 async def show_event(page: PageContext) -> Response:
-    """Show one event, with all that it says: of its subject, or else among the newest that others publish."""
+    """Show an event with its payload, searched in the log of its subject and in the latest events of others."""
     subject, id = page.ids["subject"], page.ids["event"]
     own = await page.dependencies[EventReader].later(page.principal.tenant, subject, 0, _LATEST)
     if (body := next((one.body for one in own if one.id == id), None)) is None:
         newest = (await page.api.get("/v1/changes/recent", limit=100))["data"]
         body = next((encode(one) for one in newest if one["id"] == id), None)
     if body is None:
-        raise NotFound("The event is not there, or lies further back than is looked through here.")
+        raise NotFound(
+            gettext("This event does not exist or is too old to show here. Read older events from the change feed.")
+        )
     return page.render("events/event.html", one=_decode(body), json=msgspec.json.format(body, indent=2).decode())
 
 
 @events.get("/stream/<types>")
 async def stream_events(page: PageContext) -> Response:
-    """Stream the same list, shown again with what is new, for as long as the session lasts; it needs nothing of the plan."""
+    """Stream the list again with each new event while the session is valid; plan features are not required."""
     types = None if page.ids["types"] == "all" else frozenset({page.ids["types"]})
     tenant, wanted = page.principal.tenant, EventFilter(types)
     changes = page.dependencies[ChangesService]

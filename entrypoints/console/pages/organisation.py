@@ -1,4 +1,4 @@
-"""The organisation: its plan and what was used of it, its exports, what it is called, and its members."""
+"""Pages of the organisation: members, plan and usage, exports, and settings."""
 
 from typing import Any
 
@@ -11,7 +11,9 @@ from domain.outbox.usecases import OutgoingMail
 from domain.people.usecases.members import ROLES, MemberService, OrgSettings
 from domain.sso.usecases.rules import SsoRules
 from entrypoints.console.context import PageContext, Pages, Refused, sudo
+from entrypoints.console.rendering import words
 from entrypoints.console.request import beginning_of_day
+from entrypoints.console.translation import N_, gettext
 from entrypoints.http.exchange import Response
 
 BASE = "/console/organisation"
@@ -22,9 +24,9 @@ members = Pages(MEMBERS, section="Organisation", scope="org:read")
 pages = Pages(BASE, section="Organisation", scope="org:read")
 
 
-@members.get(title="Members")
+@members.get(title=N_("Members"))
 async def list_members(page: PageContext) -> Response:
-    """Show members, and to managers the invitations that wait."""
+    """Show the members and, to managers, the pending invitations."""
     async with page.read() as tx:
         listed = await tx[OrgStore].members(PageRequest(limit=_LIMIT, key=page.cursor))
         waiting: Page[Invitation] = Page((), False, None)
@@ -46,57 +48,67 @@ async def list_members(page: PageContext) -> Response:
 @members.post("/invite", again=list_members)
 @sudo(MEMBERS)
 async def invite(page: PageContext) -> Response:
-    """Invite somebody by mail."""
+    """Invite a person by email."""
     service = page.console.invitations
     email, role = page.form["email"], page.form.get("role", "viewer")
     made, secret = await page.run("invitations.create", service.invite, email, role)
     await service.send(made, secret, page.principal.organisation.name)
-    sent = "is on its way" if page.dependencies[OutgoingMail].sends else "waits in the operator's outbox"
-    return page.redirect(MEMBERS, f"The invitation for {made.email} {sent}. It is good for a week.")
+    if page.dependencies[OutgoingMail].sends:
+        notice = gettext("Invitation sent to %(email)s. It expires in one week.", email=made.email)
+    else:
+        notice = gettext(
+            "Invitation for %(email)s created, but email isn't set up. Ask the operator for the link, which expires in one week.",
+            email=made.email,
+        )
+    return page.redirect(MEMBERS, notice)
 
 
 @members.post("/invitations/<invitation>/take-back")
 async def revoke_invitation(page: PageContext) -> Response:
-    """End an invitation."""
+    """Revoke an invitation."""
     await page.run("invitations.revoke", page.console.invitations.take_back, page.ids["invitation"])
-    return page.redirect(MEMBERS, "The invitation is taken back; its link leads nowhere any more.")
+    return page.redirect(MEMBERS, gettext("Invitation revoked"))
 
 
 @members.post("/<member>/role", again=list_members)
 @sudo(MEMBERS)
 async def change_role(page: PageContext) -> Response:
-    """Give a member another role."""
+    """Change the role of a member."""
     member, role = page.ids["member"], page.form["role"]
     changed = await page.run("members.change_role", MemberService().change_role, member, role)
-    # An owner may come in beside the provider; who is none any more may not.
+    # Only owners may sign in without an enforced provider, so a former owner's sessions end.
     await page.dependencies[SsoRules].barred(changed.org, (changed.user,))
-    return page.redirect(MEMBERS, f"{changed.email} is {changed.role} now.")
+    return page.redirect(
+        MEMBERS, gettext("Role of %(email)s changed to %(role)s", email=changed.email, role=words(changed.role))
+    )
 
 
 @members.form("/<member>/remove")
 @sudo(MEMBERS)
 async def remove_member(page: PageContext) -> Response:
-    """Ask once more, then take a member away; oneself, to leave."""
+    """Ask for confirmation, and remove the member or leave the organisation."""
     user = await page.people.get(page.ids["member"])
     async with page.read() as tx:
         member = await tx[OrgStore].member(user.email) if user is not None else None
     if user is None or member is None:
-        raise Refused({"status": 404, "title": "Not found", "detail": "The organisation has no such member."})
+        raise Refused(
+            {"status": 404, "title": gettext("Not found"), "detail": gettext("The organisation has no such member.")}
+        )
     leaves = user.id == page.person.user.id
     if not page.submitted:
         return page.render("members/remove.html", user=user, member=member, leaves=leaves)
     service = MemberService()
     removed = await page.run("members.remove", *((service.leave,) if leaves else (service.remove, user.id)))
-    # They count no more as it is; this has them gone from lists, and is no loss if the process dies before it.
+    # The tokens are already invalid; this only removes them from lists, so a crash before it does no harm.
     await page.sessions.end_tokens(removed.user, removed.org)
     if leaves:
-        return page.redirect("/console/organisations", "You have left the organisation.", tone="info")
-    return page.redirect(MEMBERS, f"{removed.email} belongs to the organisation no more.")
+        return page.redirect("/console/organisations", gettext("You left the organisation."), tone="info")
+    return page.redirect(MEMBERS, gettext("%(email)s removed", email=removed.email))
 
 
-@pages.get("/usage", scope="usage:read", title="Plan and usage")
+@pages.get("/usage", scope="usage:read", title=N_("Plan and usage"))
 async def show_usage(page: PageContext) -> Response:
-    """Show each meter with its share of the plan, its last thirty days, and when thresholds were reached."""
+    """Show each meter with its share of the plan, the last 30 days and the times its thresholds were reached."""
     usage, series = await page.api.get("/v1/usage"), await page.api.get("/v1/usage/series")
     return page.render(
         "organisation/usage.html",
@@ -113,29 +125,29 @@ show_exports = pages.show(
     limit=_LIMIT,
     read={"found": "/v1/exports"},
     scope="exports:read",
-    title="Exports",
+    title=N_("Exports"),
 )
 
 
 @pages.post("/exports", scope="exports:write", again=show_exports)
 async def start_export(page: PageContext) -> Response:
-    """Start one."""
+    """Start an export."""
     body: dict[str, Any] = {"kind": page.form.get("kind", "products")}
     if (since := page.form.get("since")) and body["kind"] == "products":
         body["filters"] = {"updated_since": beginning_of_day(since)}
     await page.api.post("/v1/exports", body)
-    return page.redirect(f"{BASE}/exports", "The export is being written. You can leave this page.", tone="info")
+    return page.redirect(f"{BASE}/exports", gettext("Export started. You can leave this page."), tone="info")
 
 
-@pages.form("/settings", title="Settings")
+@pages.form("/settings", title=N_("Settings"))
 async def change_settings(page: PageContext) -> Response:
-    """Show and change what the organisation is called, and which API version requests get that name none."""
+    """Show and change the organisation's name and default API version."""
     if page.sent and not page.manages:
-        raise PermissionDenied("Only owners and admins change the organisation's settings.")
+        raise PermissionDenied(gettext("Only owners and admins can change the organisation's settings."))
     if page.submitted:
         service, version = OrgSettings(SUPPORTED.dates), page.form.get("api_version") or None
         await page.run("orgs.change", service.change, page.form.get("name"), version)
-        return page.redirect(f"{BASE}/settings", "Saved.")
+        return page.redirect(f"{BASE}/settings", gettext("Settings saved"))
     async with page.read() as tx:
         own = await tx[OrgStore].own()
     given = page.form if page.sent else {"name": own.name, "api_version": own.api_version or ""}

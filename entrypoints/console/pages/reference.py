@@ -1,4 +1,4 @@
-"""The API's reference, where each operation can be tried: in test mode, as oneself or by a test key of one's own."""
+"""Pages of the API reference, with a form that runs an operation in test mode."""
 
 import shlex
 from collections.abc import Mapping
@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from urllib.parse import quote, urlencode
 
 import msgspec
+from babel.lists import format_list
 from markupsafe import Markup
 
 from domain.access.model import KEY_PREFIXES, is_secret
@@ -16,6 +17,7 @@ from domain.kernel.errors import InvalidRequest, NotFound
 from domain.kernel.ids import new_id
 from entrypoints.console.context import PageContext, Pages, encode
 from entrypoints.console.request import FormData
+from entrypoints.console.translation import N_, current_locale, gettext
 from entrypoints.http.exchange import Response
 from entrypoints.operations.openapi import body_example
 from entrypoints.operations.operation import Operation
@@ -27,13 +29,16 @@ from entrypoints.site.schemas import WHO, fields, inline, paragraphs
 Schema = Mapping[str, Any]
 _TEST_KEYS = tuple(prefix for (livemode, _), prefix in KEY_PREFIXES.items() if not livemode)
 _LONGEST_SHOWN = 200_000
-"""Bytes of an answer that are shown."""
+"""Number of bytes shown of a response body."""
 
 pages = Pages("/console/developers/reference", section="Developers")
 
 
 class Input(NamedTuple):
-    """A field of the form: `kind` is text, number, choice or json; `options` are those of a choice; `note` is the site's own markup."""
+    """A field of the form.
+
+    `kind` is text, number, choice or json, `options` are those of a choice, and `note` is trusted markup of the site.
+    """
 
     name: str
     label: str
@@ -44,9 +49,9 @@ class Input(NamedTuple):
     options: tuple[str, ...] = ()
 
 
-@pages.get(title="API reference")
+@pages.get(title=N_("API reference"))
 async def list_operations(page: PageContext) -> Response:
-    """Show every operation, by what it is about, or those that match a search."""
+    """Show the operations by area, or those that match the search."""
     sought = page.query.get("q").casefold()
     areas = [
         (area.title, [row for row in area.operations if sought in f"{row.summary} {row.path} {row.id} {row.method}".casefold()])
@@ -57,18 +62,18 @@ async def list_operations(page: PageContext) -> Response:
 
 @pages.form("/<operation>")
 async def show_operation(page: PageContext) -> Response:
-    """Show one operation: what it takes and answers, a form to try it, and the answer to what was tried."""
+    """Show an operation with its parameters, its response, a form to run it and the response to the last run."""
     row = next((one for one in page.console.pipeline.table.operations if one.id == page.ids["operation"]), None)
     if row is None:
-        raise NotFound("There is no such operation.")
+        raise NotFound(gettext("This operation does not exist."))
     if page.sent and row.streams:
-        raise NotFound("A stream has no end, so it cannot be tried on a page; copy the call.")
+        raise NotFound(gettext("A stream never ends, so it can't run on this page. Copy the example request instead."))
     example = row.example if row.example is not None else wire.example(dict(row.reply or {}))
     return page.render(
         "reference/operation.html",
         tried=await _send(page, row) if page.submitted else None,
         row=row,
-        # Its own words are made by the site, which escapes what it is given.
+        # The site's functions escape their input.
         described=Markup(paragraphs(row.description)),  # noqa: S704
         answers=Markup(fields(row.reply, bounded=False)) if row.reply and page.query["part"] == "fields" else "",  # noqa: S704
         who=WHO[row.who],
@@ -83,8 +88,9 @@ async def show_operation(page: PageContext) -> Response:
 
 
 def inputs_of(row: Operation) -> dict[str, list[Input]]:
-    """Return the fields of an operation by where they stand: in its path, query and body."""
-    ids = {name: Markup("An id that begins with <code>{}_</code>.").format(prefix) for name, prefix in row.ids.items()}
+    """Return the fields of an operation by location: path, query and body."""
+    prefixed = Markup(gettext("An ID that starts with <code>{}_</code>."))  # noqa: S704  a message of the catalogue
+    ids = {name: prefixed.format(prefix) for name, prefix in row.ids.items()}
     example = body_example(row) if row.body else None
     shown: Mapping[str, Any] = example if isinstance(example, Mapping) else {}
     schema = row.body.schema if row.body else {}
@@ -106,24 +112,29 @@ def _input(where: str, name: str, schema: Schema, required: bool, shown: Any = N
 
 
 def _text(value: Any) -> str:
-    """Return a value as its field shows it; nothing for none."""
+    """Return a value as the text of its field; empty for None."""
     if value is None or isinstance(value, str):
         return value or ""
     return msgspec.json.format(encode(value), indent=2).decode()
 
 
 async def _send(page: PageContext, row: Operation) -> dict[str, Any]:
-    """Have what was typed answered in this process, in test mode: as the person, or by the key that was typed.
+    """Run the request of the form in this process in test mode, as the person or with the entered key.
 
-    Returns the request as a line to copy and what was answered. Raises InvalidRequest for JSON that cannot be read, and
-    for a key of live mode.
+    Returns:
+        The request as a curl command, the response, its body as text, and whether the body was cut.
+
+    Raises:
+        InvalidRequest: The JSON is invalid, or the key is not a test key.
+
     """
     form, base_url = page.form, page.dependencies[Settings].base_url.rstrip("/")
     path = row.path.format_map({name: quote(form.get(f"path.{name}"), safe="") or "-" for name in row.path_parameters})
     query = urlencode({name: text for name in parameters_of(row) if (text := form.get(f"query.{name}"))})
     body, key, headers = _body_of(row, form), form.get("key"), _headers_of(row, form)
     if key and not is_secret(key, _TEST_KEYS):
-        text = f"Only keys of test mode are tried here; they begin with {' or '.join(_TEST_KEYS)}."
+        prefixes = format_list(_TEST_KEYS, "or", locale=current_locale())
+        text = gettext("Enter a key of test mode, which starts with %(prefixes)s.", prefixes=prefixes)
         raise InvalidRequest.of("key", "invalid_format", text)
     sent = {name.lower(): value for name, value in headers.items()}
     sent |= {"authorization": f"Bearer {key}"} if key else {}
@@ -133,7 +144,7 @@ async def _send(page: PageContext, row: Operation) -> dict[str, Any]:
     cut = len(shown) < len(response.body)
     if not cut and "json" in (response.header("content-type") or ""):
         shown = msgspec.json.format(shown, indent=2)
-    # The call as a line to copy; a key is read from the environment.
+    # The curl command reads the key from the environment.
     url = f"{base_url}{path}?{query}".rstrip("?")
     lines = [f"curl {shlex.quote(url)}"]
     lines += [f"-X {row.method}"] if row.method != "GET" else []
@@ -164,7 +175,7 @@ def _body_of(row: Operation, form: FormData) -> bytes:
 
 
 def _value(name: str, text: str, schema: Schema) -> Any:
-    """Return what was typed, as JSON has it; a number that is none goes on as text, for the operation to refuse."""
+    """Return the entered text as a JSON value; an invalid number stays text, which the operation refuses."""
     kind = schema.get("type", "object")
     if kind == "boolean":
         return {"true": True, "false": False}.get(text, text)
@@ -180,5 +191,5 @@ def _value(name: str, text: str, schema: Schema) -> Any:
     try:
         return msgspec.json.decode(text)
     except (msgspec.DecodeError, ValueError, RecursionError):
-        problem = "This is no JSON; it takes an object, a list or null."
+        problem = gettext("This is not valid JSON. Enter an object, a list or null.")
         raise InvalidRequest.of(name, "invalid_format", problem) from None

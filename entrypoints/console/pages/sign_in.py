@@ -1,4 +1,4 @@
-"""Coming in: by password and code, passkey, link, an organisation's identity provider, or an invitation."""
+"""Pages for signing in with a password and code, a passkey, a link, single sign-on or an invitation."""
 
 from contextlib import suppress
 from urllib.parse import urlsplit
@@ -11,22 +11,24 @@ from domain.people.usecases.signing_in import Entered, StepOver
 from domain.people.usecases.throttling import DEVICE_LASTS, network_of
 from domain.sso.usecases.signing_in import SsoSignIn
 from entrypoints.console.context import PageContext, Pages
+from entrypoints.console.rendering import words
 from entrypoints.console.security import SIGN_IN, safe_target, sign_in_target
+from entrypoints.console.translation import N_, gettext
 from entrypoints.http.exchange import Response
 from ports.limits import Budget
 
-_OVER = "This invitation is over: it was used, taken back, or is more than a week old. Ask for another one."
+_EXPIRED = N_("This invitation was already used, was revoked or has expired. Ask for a new one.")
 
 pages = Pages(who="anybody")
 
 
 def _device(page: PageContext) -> str:
-    """Return the cookie that says for whom this browser has been signed in before."""
+    """Return the cookie that lists the accounts which signed in on this browser before."""
     return page.request.cookies.get(f"{page.cookies.session}-device", "")[:1000]
 
 
 async def _enter(page: PageContext, entered: Entered, target: str, notice: str | None = None) -> Response:
-    """Lead on with the new session; one that this browser had before is ended."""
+    """Redirect with the new session, and end the previous session of this browser."""
     if page.signed_in is not None:
         before = page.signed_in.session
         with suppress(NotFound):
@@ -38,7 +40,7 @@ async def _enter(page: PageContext, entered: Entered, target: str, notice: str |
 
 @pages.get(SIGN_IN)
 async def show_sign_in(page: PageContext) -> Response:
-    """Show the form for address and password."""
+    """Show the form for email and password."""
     target = safe_target(page.form["next"] or page.query["next"])
     if page.signed_in is not None and not page.sent:
         return page.redirect(target)
@@ -47,7 +49,7 @@ async def show_sign_in(page: PageContext) -> Response:
 
 @pages.post(SIGN_IN, again=show_sign_in)
 async def sign_in_by_password(page: PageContext) -> Response:
-    """Sign in, or go on to the second step."""
+    """Sign in, or show the form for the one-time code."""
     email, password = page.form.get("email"), page.form["password"]
     found = await page.accounts.sign_in.by_password(email, password, page.visitor, _device(page))
     if isinstance(found, Entered):
@@ -61,7 +63,7 @@ def _show_code(page: PageContext, token: str) -> Response:
 
 @pages.post(f"{SIGN_IN}/code", again=show_sign_in)
 async def sign_in_by_code(page: PageContext) -> Response:
-    """Take the second step."""
+    """Sign in with the one-time code."""
     token, code = page.form["token"], page.form["code"]
     try:
         found = await page.accounts.sign_in.by_code(token, code, page.visitor, _device(page))
@@ -75,13 +77,13 @@ async def sign_in_by_code(page: PageContext) -> Response:
 
 @pages.post(f"{SIGN_IN}/passkey/options")
 async def passkey_options(page: PageContext) -> Response:
-    """Answer with the options for signing in by a passkey."""
+    """Return the options for signing in with a passkey."""
     return page.json((await page.accounts.passkeys.sign_in(page.visitor)).options)
 
 
 @pages.post(f"{SIGN_IN}/passkey", again=show_sign_in)
 async def sign_in_by_passkey(page: PageContext) -> Response:
-    """Sign in the person whose passkey has answered."""
+    """Sign in the owner of the passkey."""
     form, passkeys = page.form, page.accounts.passkeys
     found = await passkeys.signed_in(form["answer"], form["challenge"], page.visitor, _device(page))
     return await _enter(page, found, safe_target(form["next"]))
@@ -89,7 +91,7 @@ async def sign_in_by_passkey(page: PageContext) -> Response:
 
 @pages.form("/console/link/<secret>")
 async def sign_in_by_link(page: PageContext) -> Response:
-    """Take a link for one use: opening it uses nothing up, as mail scanners open links; its button does."""
+    """Sign in with a single-use link. Only the button uses the link up, as mail scanners open links."""
     secret = page.ids["secret"]
     if page.sent:
         found = await page.accounts.sign_in.by_link(secret, page.visitor, _device(page))
@@ -101,7 +103,7 @@ async def sign_in_by_link(page: PageContext) -> Response:
 
 @pages.form("/console/forgot")
 async def ask_for_link(page: PageContext) -> Response:
-    """Ask for a link to set another password; the answer does not depend on whether the address is known."""
+    """Send a link for setting a new password; the response is the same for unknown addresses."""
     if page.submitted:
         await page.accounts.passwords.forgot(page.form.get("email"), page.visitor)
     email = page.form.get("email") or page.query.get("email")
@@ -110,31 +112,31 @@ async def ask_for_link(page: PageContext) -> Response:
 
 @pages.form("/console/set-password/<secret>")
 async def set_password(page: PageContext) -> Response:
-    """Set a password by a link from a mail."""
+    """Set a password with an emailed link."""
     secret, passwords = page.ids["secret"], page.accounts.passwords
     user = await passwords.of_link(secret)
     if page.submitted and user is not None:
         if await passwords.set_by_link(secret, page.form["password"], page.visitor) is not None:
-            return page.redirect(SIGN_IN, "Your password is set. Sign in with it.")
+            return page.redirect(SIGN_IN, gettext("Password saved. Sign in with your new password."))
         user = None
     return page.render("sign_in/set_password.html", status=None if user else 410, user=user)
 
 
 def _state(page: PageContext) -> str:
-    """Return the name of the cookie that holds a sign-in by a provider that has begun."""
+    """Return the name of the cookie with the state of a single sign-on attempt."""
     return f"{page.cookies.session}-sso"
 
 
 async def _take_sso_turn(page: PageContext) -> None:
-    """Let an address begin twenty at once, then one every three seconds: each may ask a provider. Raises RateLimited."""
+    """Limit a network to a burst of 20 sign-on attempts, then one every three seconds. Raises RateLimited."""
     await page.take_turn(Budget(f"sso:{network_of(page.visitor.address)}", 20, 1 / 3))
 
 
 @pages.get("/console/sso")
 async def begin_sso(page: PageContext) -> Response:
-    """Show the form for the address, or lead to the provider of its organisation.
+    """Show the form for the email, or a page that leads to the identity provider.
 
-    There is a page between, for browsers let no form lead to another site, and so that one sees where one is led.
+    The page between is needed as the policy blocks forms that lead to other sites, and it shows the target.
     """
     email, target = page.query.get("email")[:254], safe_target(page.query["next"])
     if not email:
@@ -144,14 +146,14 @@ async def begin_sso(page: PageContext) -> Response:
     response = page.render("sso/leaving.html", url=begun.url, host=urlsplit(begun.url).netloc, email=email)
     response.headers.append(page.cookies.set(_state(page), begun.cookie, begun.seconds))
     if page.request.headers.get("sec-fetch-site") == "same-origin":
-        # A link from elsewhere signs nobody in by itself: the page's button does, so that one sees whose sign-in it is.
+        # Links from other sites don't redirect automatically, so that the person sees which account signs in.
         response.headers.append((b"refresh", f"0;url={begun.url}".encode("ascii", "ignore")))
     return response
 
 
 @pages.get("/console/sso/callback/<org>")
 async def end_sso(page: PageContext) -> Response:
-    """Take what the provider sends the browser back with; sign in the person that it names."""
+    """Validate the provider's response, and sign in the person."""
     await _take_sso_turn(page)
     answer = {name: page.query[name] for name in ("code", "state", "iss", "error") if name in page.query}
     state = page.request.cookies.get(_state(page), "")
@@ -167,10 +169,10 @@ async def end_sso(page: PageContext) -> Response:
 
 @pages.form(f"{PAGE}<secret>")
 async def show_invitation(page: PageContext) -> Response:
-    """Show who invites to what: to accept when signed in, to sign in first, or to set up an account."""
+    """Show an invitation, and accept it with the current or a new account."""
     secret = page.ids["secret"]
     if (offer := await page.console.invitations.look(secret)) is None:
-        raise (page.refused or NotFound(_OVER))
+        raise (page.refused or NotFound(gettext(_EXPIRED)))
     if page.submitted:
         return await _accept(page, offer)
     me, place, wanted = page.signed_in.user if page.signed_in else None, f"{PAGE}{secret}", offer.invited.invitation
@@ -187,9 +189,11 @@ async def show_invitation(page: PageContext) -> Response:
 
 
 async def _accept(page: PageContext, offer: Offer) -> Response:
-    """Make the person who is signed in a member; or else set an account up with name and password, and sign in."""
+    """Add the signed-in person as a member; otherwise create an account first, and sign in."""
     wanted, organisation = offer.invited.invitation, offer.invited.organisation
-    welcome = f"Welcome. You are {wanted.role} at {organisation.name} now."
+    welcome = gettext(
+        "Welcome to %(organisation)s. Your role: %(role)s.", organisation=organisation.name, role=words(wanted.role)
+    )
     if page.signed_in is not None:
         await _join(page, offer, page.person.user)
         await page.sessions.look_at(page.person.session, organisation.id, livemode=True)

@@ -1,4 +1,4 @@
-"""Setting single sign-on up, step by step: the provider, a domain, a sign-in that works, and then for everybody."""
+"""Pages for setting up single sign-on: the provider, domains, a test sign-in and enforcement."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
@@ -13,22 +13,23 @@ from domain.sso.usecases.rules import SsoRules
 from domain.sso.usecases.settings import SsoSettings, Wanted
 from domain.sso.usecases.signing_in import SsoSignIn
 from entrypoints.console.context import PageContext, Pages, View, sudo
-from entrypoints.console.rendering import LABELS
+from entrypoints.console.rendering import label
+from entrypoints.console.translation import N_, gettext
 from entrypoints.http.exchange import Response
 from ports.clock import Clock
 from ports.limits import Budget
 
 PLACE = "/console/organisation/single-sign-on"
 _ROLES = ("viewer", "editor", "developer", "billing", "admin")
-_OWNERS = "Only an owner sets up single sign-on: who is let in by it may become anybody of your domains."
+_OWNERS = N_("Only owners can set up single sign-on, as it controls who can sign in with an address in your domains.")
 
 pages = Pages(PLACE, section="Organisation")
 
 
-@pages.get(title="Single sign-on", scope="org:read")
+@pages.get(title=N_("Single sign-on"), scope="org:read")
 async def show_settings(page: PageContext) -> Response:
-    """Show what is set up, and the next step."""
-    _needs_owner(page)
+    """Show the configuration and the next step."""
+    _require_owner(page)
     async with page.read(livemode=True) as tx:
         connection, domains = await tx[SsoStore].connection(), await tx[SsoStore].domains()
         affected = len(await page.dependencies[SsoSettings].affected(tx)) if connection else 0
@@ -48,35 +49,35 @@ async def show_settings(page: PageContext) -> Response:
     )
 
 
-def _needs_owner(page: PageContext) -> None:
+def _require_owner(page: PageContext) -> None:
     if page.principal.role != OWNER:
-        raise PermissionDenied(_OWNERS)
+        raise PermissionDenied(gettext(_OWNERS))
 
 
 def _step(rule: str, view: View) -> None:
-    """Register a change that an owner makes; a refusal of it is shown on the page, beside what was typed."""
+    """Register a change that only owners can make; the settings page shows its refusal."""
 
-    async def taken(page: PageContext) -> Response:
-        _needs_owner(page)
+    async def run_step(page: PageContext) -> Response:
+        _require_owner(page)
         return await view(page)
 
-    pages.post(rule, again=show_settings)(sudo(PLACE)(taken))
+    pages.post(rule, again=show_settings)(sudo(PLACE)(run_step))
 
 
 async def _change(page: PageContext, operation: str, act: Callable[..., Awaitable[Any]], *args: Any) -> None:
-    """Run a use case for an owner, who still is one then."""
+    """Run a use case in a transaction, after checking again that the person is an owner."""
     async with page.transaction(operation, livemode=True) as tx:
-        await confirm_role(tx, {OWNER}, _OWNERS)
+        await confirm_role(tx, {OWNER}, gettext(_OWNERS))
         await act(tx, *args)
 
 
 async def _take_turn(page: PageContext) -> None:
-    """Let an organisation query providers and name servers ten times at once, then every six seconds. Raises RateLimited."""
+    """Limit an organisation to a burst of ten provider or DNS queries, then one every six seconds. Raises RateLimited."""
     await page.take_turn(Budget(f"sso-look:{page.principal.tenant.org}", 10, 1 / 6))
 
 
 async def _save(page: PageContext) -> Response:
-    """Set the provider up, once it answers as one does."""
+    """Save the provider after validating its discovery document."""
     form = page.form
     await _take_turn(page)
     try:
@@ -85,11 +86,11 @@ async def _save(page: PageContext) -> Response:
         raise InvalidRequest.of("issuer", "invalid_value", str(error)) from None
     wanted = Wanted(issuer, form.get("client_id"), form.get("secret") or None, form.get("joins_as") or None)
     await _change(page, "sso.set", page.dependencies[SsoSettings].set, wanted)
-    return page.redirect(PLACE, "The provider is set up.")
+    return page.redirect(PLACE, gettext("Identity provider saved"))
 
 
 async def _switch(page: PageContext) -> Response:
-    """Enforce it, or not; turn it on or off; or forget it."""
+    """Enforce, relax, enable, disable or remove single sign-on."""
     settings, act = page.dependencies[SsoSettings], page.form["act"]
     acts: Mapping[str, tuple[Any, ...]] = {
         "enforce": (settings.enforce, True),
@@ -102,24 +103,26 @@ async def _switch(page: PageContext) -> Response:
         raise InvalidRequest
     await _change(page, f"sso.{act}", *acts[act])
     await _end_sessions(page)
-    return page.redirect(PLACE, LABELS["sso_acts"][act])
+    return page.redirect(PLACE, label(act, "sso_acts"))
 
 
 async def _end_sessions(page: PageContext) -> None:
-    """End the sessions of members who have to use single sign-on from now on."""
+    """End the sessions of members who must now use single sign-on."""
     async with page.read(livemode=True) as tx:
         affected = await page.dependencies[SsoSettings].obliged(tx)
     await page.dependencies[SsoRules].barred(page.principal.tenant.org, affected)
 
 
 async def _add_domain(page: PageContext) -> Response:
-    """Name a domain, to prove it."""
+    """Add a domain that is not yet verified."""
     await _change(page, "sso.add_domain", page.dependencies[SsoSettings].add_domain, page.form.get("domain"))
-    return page.redirect(f"{PLACE}#domains", "Add the record to the domain, then check it.", tone="info")
+    return page.redirect(
+        f"{PLACE}#domains", gettext("Domain added. Create its DNS record, then check the domain."), tone="info"
+    )
 
 
 async def _check_domain(page: PageContext) -> Response:
-    """Look for the domain's record now."""
+    """Check the domain's DNS record now."""
     proofs, name = page.dependencies[DomainProofs], page.form["domain"]
     await _take_turn(page)
     async with page.read(livemode=True) as tx:
@@ -131,17 +134,19 @@ async def _check_domain(page: PageContext) -> Response:
         await _change(page, "sso.check_domain", proofs.keep, name, there)
         await _end_sessions(page)
     notices = {
-        True: f"{name} is proven.",
-        False: f"{name} has no such record yet. It may take an hour until name servers tell of it.",
-        None: f"The name servers of {name} did not answer. Try again in a while.",
+        True: gettext("Domain %(domain)s verified", domain=name),
+        False: gettext(
+            "The record of %(domain)s wasn't found. DNS changes can take an hour; check again later.", domain=name
+        ),
+        None: gettext("The name servers of %(domain)s did not respond. Check again later.", domain=name),
     }
     return page.redirect(f"{PLACE}#domains", notices[there], tone="good" if there else "bad")
 
 
 async def _remove_domain(page: PageContext) -> Response:
-    """Name it no more."""
+    """Remove a domain."""
     await _change(page, "sso.remove_domain", page.dependencies[SsoSettings].remove_domain, page.form["domain"])
-    return page.redirect(f"{PLACE}#domains", "The domain is removed.", tone="info")
+    return page.redirect(f"{PLACE}#domains", gettext("Domain removed"), tone="info")
 
 
 _step("/save", _save)

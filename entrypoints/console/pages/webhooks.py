@@ -1,10 +1,12 @@
-"""Webhook endpoints: made, changed, tried, and brought back to life; each delivery with its body and what was answered."""
+"""Pages of webhook endpoints and their deliveries."""
 
 from typing import Any
 
 from domain.webhooks.model import EVERY_TYPE, SUBSCRIBABLE
 from entrypoints.console.context import PageContext, Pages, sudo
+from entrypoints.console.rendering import number
 from entrypoints.console.request import moment_of, number_or_text
+from entrypoints.console.translation import N_, gettext, ngettext
 from entrypoints.http.exchange import Response
 
 PLACE = "/console/developers/webhooks"
@@ -14,7 +16,7 @@ _ONE = f"{_API}/{{endpoint}}"
 _DELIVERY = f"{_ONE}/deliveries/{{delivery}}"
 
 pages = Pages(PLACE, section="Developers", scope="webhooks:read")
-pages.show("", "webhooks/list.html", limit=20, read={"found": _API}, title="Webhooks")
+pages.show("", "webhooks/list.html", limit=20, read={"found": _API}, title=N_("Webhooks"))
 pages.show(
     "/<endpoint>/deliveries/<delivery>", "webhooks/delivery.html", read={"delivery": _DELIVERY, "endpoint": _ONE}
 )
@@ -29,7 +31,7 @@ def _path(page: PageContext) -> str:
 @pages.get("/new", scope=WRITE)
 @pages.get("/<endpoint>/edit", scope=WRITE)
 async def show_form(page: PageContext) -> Response:
-    """Show the form of a new endpoint, or of one that there is."""
+    """Show the form of a new or an existing endpoint."""
     endpoint = await page.api.get(_path(page)) if "endpoint" in page.ids else None
     wanted: dict[str, Any] = {"event_types": ["offer.changed"], "payload": "thin", "coalesce_seconds": 0}
     wanted |= (endpoint or {}) | (_given(page) if page.sent else {})
@@ -46,21 +48,21 @@ async def show_form(page: PageContext) -> Response:
 
 @pages.post("/new", scope=WRITE, again=show_form)
 async def create_endpoint(page: PageContext) -> Response:
-    """Make it; the signing secret is on the page that follows alone."""
+    """Create an endpoint; its signing secret is shown on this response only."""
     endpoint = await page.api.post(_API, _given(page))
     return page.render("webhooks/secret.html", status=201, endpoint=endpoint, rotated=False)
 
 
 @pages.post("/<endpoint>/edit", scope=WRITE, again=show_form)
 async def save_endpoint(page: PageContext) -> Response:
-    """Change what an endpoint is sent."""
+    """Change an endpoint."""
     endpoint = await page.api.get(_path(page))
     await page.api.change("PATCH", _path(page), _given(page), page.form.number("version") or endpoint["version"])
-    return page.redirect(f"{PLACE}/{endpoint['id']}", "Saved.")
+    return page.redirect(f"{PLACE}/{endpoint['id']}", gettext("Endpoint saved"))
 
 
 def _given(page: PageContext) -> dict[str, Any]:
-    """Return what the form asks of an endpoint, as the operation takes it; ids are ticked, or written one a line."""
+    """Return the form's values as the API's request body; IDs are checked boxes or one per line."""
     form, known = page.form, dict[str, Any]()
     if "endpoint" in page.ids:
         known = {"description": None, "status": "enabled" if form["enabled"] == "true" else "disabled"}
@@ -78,7 +80,7 @@ def _given(page: PageContext) -> dict[str, Any]:
 
 @pages.get("/<endpoint>")
 async def show_endpoint(page: PageContext) -> Response:
-    """Show one endpoint with its deliveries."""
+    """Show an endpoint with its deliveries."""
     endpoint, filters = await page.api.get(_path(page)), page.query.given("status", "type", "event")
     found = await page.filtered(f"{_path(page)}/deliveries", 20, filters)
     return page.render("webhooks/endpoint.html", status=200, endpoint=endpoint, found=found, filters=filters)
@@ -87,7 +89,7 @@ async def show_endpoint(page: PageContext) -> Response:
 @pages.form("/<endpoint>/rotate", scope=WRITE)
 @sudo(PLACE)
 async def rotate_secret(page: PageContext) -> Response:
-    """Make a new secret, shown once; the present one goes on signing for a while."""
+    """Create a new secret, shown once; the current one stays valid for the chosen time."""
     if page.submitted:
         hours = {"overlap_hours": number_or_text(page.form.get("overlap_hours", "24"))}
         rotated = await page.api.post(f"{_path(page)}/rotate-secret", hours)
@@ -98,27 +100,30 @@ async def rotate_secret(page: PageContext) -> Response:
 @pages.post("/<endpoint>/test", scope=WRITE)
 @pages.post("/<endpoint>/deliveries/<delivery>/resend", scope=WRITE)
 async def send(page: PageContext) -> Response:
-    """Send a test event, or a finished delivery once more, and show the delivery."""
+    """Send a test event or resend a completed delivery, and show the delivery."""
     again = "delivery" in page.ids
     made = await page.api.post(f"{_DELIVERY}/resend".format_map(page.ids) if again else f"{_path(page)}/test")
     notice = (
-        "It is sent again." if again else "A test event is on its way. Load the page again to see what is answered."
+        gettext("Resending the delivery") if again else gettext("Test event sent. Reload the page to see the response.")
     )
     return page.redirect(f"{PLACE}/{made['endpoint']}/deliveries/{made['id']}", notice, tone="info")
 
 
 @pages.post("/<endpoint>/recover", scope=WRITE, again=show_recovery)
 async def recover(page: PageContext) -> Response:
-    """Send again what failed within a span of time."""
+    """Resend the deliveries that failed in a period."""
     span = {name: at for name in ("since", "until") if (at := moment_of(page.form[name]))}
     made = await page.api.post(f"{_path(page)}/recover", span)
-    more = " There are more: do it again once these are through." if made["has_more"] else ""
-    notice = f"{made['requeued']} deliveries are sent again.{more}"
+    count = made["requeued"]
+    notice = ngettext("Resending %(count)s delivery.", "Resending %(count)s deliveries.", count, count=number(count))
+    if made["has_more"]:
+        more = gettext("More deliveries failed in this period; resend again when these are done.")
+        notice = f"{notice} {more}"
     return page.redirect(f"{PLACE}/{page.ids['endpoint']}", notice, tone="info")
 
 
 @pages.post("/<endpoint>/delete", scope=WRITE)
 async def delete_endpoint(page: PageContext) -> Response:
-    """Delete it."""
+    """Delete an endpoint."""
     await page.api.change("DELETE", _path(page))
-    return page.redirect(PLACE, "The endpoint is deleted.")
+    return page.redirect(PLACE, gettext("Endpoint deleted"))

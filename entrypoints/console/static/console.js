@@ -1,26 +1,27 @@
-// What makes the console quicker to use where scripts run; every page works without it.
+// Enhancements of the console; every page also works without scripts.
 (() => {
   "use strict";
+  const texts = document.currentScript.dataset;
   const live = (text) => { const place = document.getElementById("live"); if (place) place.textContent = text; };
 
-  // htmx sends the session's token with whatever changes something.
+  // htmx sends the session's CSRF token with every request that has side effects.
   document.addEventListener("htmx:configRequest", (event) => {
     if (event.detail.verb !== "get") event.detail.headers["X-Csrf"] = document.body.dataset.csrf;
   });
-  // A session that has ended meanwhile, or a refusal: say so, rather than nothing.
+  // Reload the page if the session has ended, and announce other failures.
   document.addEventListener("htmx:responseError", (event) => {
     if (event.detail.xhr.status === 401 || event.detail.xhr.status === 403) { location.reload(); return; }
-    live("That did not work. Load the page again, and try once more.");
+    live(texts.failed);
   });
 
-  // Buttons that copy their own text, or what stands before them, and questions before what cannot be taken back.
+  // Buttons that copy their data or the preceding element, and confirmations of irreversible actions.
   const prepare = (root) => { for (const button of root.querySelectorAll("[data-copy]")) button.hidden = !navigator.clipboard; };
   document.addEventListener("click", async (event) => {
     const button = event.target.closest("[data-copy]");
     if (!button) return;
     await navigator.clipboard.writeText(button.dataset.copy || button.previousElementSibling.textContent);
     button.classList.add("done");
-    live("Copied.");
+    live(texts.copied);
     setTimeout(() => button.classList.remove("done"), 1500);
   });
   document.addEventListener("submit", (event) => {
@@ -28,7 +29,7 @@
     if (question && !window.confirm(question)) event.preventDefault();
   });
 
-  // Keys: / searches, ? tells the keys, data-key="x" presses an element, j and k walk through [data-walk].
+  // Keys: / focuses the search, ? lists the keys, data-key="x" clicks an element, j and k move through [data-walk].
   const typing = (element) => element.closest("input,textarea,select,[contenteditable]");
   const walk = (step) => {
     const all = [...document.querySelectorAll("[data-walk]")];
@@ -49,7 +50,7 @@
     }
   });
 
-  // Moving progress: <div data-events="/console/…"> is filled by each event `show` with its HTML, and ends with `end`.
+  // Live updates: each event `show` replaces the contents of <div data-events="/console/…">; `end` closes the stream.
   const follow = (place) => {
     const source = new EventSource(place.dataset.events);
     source.addEventListener("show", (event) => { place.innerHTML = event.data; prepare(place); });
@@ -57,7 +58,7 @@
     window.addEventListener("pagehide", () => source.close());
   };
 
-  // A file that is dropped on its field's frame.
+  // Files dropped on the frame of a file field.
   const droppable = (frame) => {
     const input = frame.querySelector("input[type=file]");
     frame.addEventListener("dragover", (event) => { event.preventDefault(); frame.classList.add("over"); });
@@ -69,11 +70,11 @@
     });
   };
 
-  // Pictures that cannot be had leave their frame to the drawing beneath.
+  // Pictures that fail to load show the icon beneath.
   const check = (picture) => { if (picture.complete && !picture.naturalWidth) picture.classList.add("missing"); };
   document.addEventListener("error", (event) => { if (event.target.tagName === "IMG") event.target.classList.add("missing"); }, true);
 
-  // Choices that act at once where scripts run: <select data-sends>.
+  // Fields that submit their form when they change: <select data-sends>.
   document.addEventListener("change", (event) => {
     if (event.target.matches("[data-sends]")) event.target.form.requestSubmit();
   });

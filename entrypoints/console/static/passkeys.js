@@ -1,8 +1,9 @@
-// Passkeys: what the server asks is handed to the browser, and its answer sent with the form. Without WebAuthn nothing is shown.
+// Passkeys: pass the server's options to the browser and submit its response. The forms stay hidden without WebAuthn.
 (() => {
   "use strict";
-  // A passkey belongs to a name: where the console is opened by a bare address, browsers refuse.
+  // Passkeys need a host name; browsers refuse them for IP addresses.
   if (!window.PublicKeyCredential || !navigator.credentials || /^[\d.]+$|:/.test(location.hostname)) return;
+  const texts = document.currentScript.dataset;
   const bytes = (text) => Uint8Array.from(atob(text.replace(/-/g, "+").replace(/_/g, "/")), (char) => char.charCodeAt(0));
   const text = (buffer) => btoa(String.fromCharCode(...new Uint8Array(buffer))).replace(/\+/g, "-").replace(/\//g, "_").replace(/=+$/, "");
   const listed = (known) => (known || []).map((one) => ({ ...one, id: bytes(one.id) }));
@@ -41,7 +42,7 @@
       button.disabled = true;
       told.hidden = true;
       run(form).catch((error) => {
-        told.textContent = error.name === "InvalidStateError" ? "This device has a passkey for your account already." : "That did not work. Try again, or choose another way.";
+        told.textContent = error.name === "InvalidStateError" ? texts.exists : texts.failed;
         told.hidden = false;
       }).finally(() => { button.disabled = false; });
     });

@@ -1,4 +1,4 @@
-// Sources and matching where scripts run: a file is sent once it is chosen, pictures that do not come leave a mark, keys have seconds.
+// Enhancements of sources and matching: submit a file once selected, mark pictures that fail to load, alternative keys.
 (() => {
   "use strict";
   document.addEventListener("change", (event) => {
