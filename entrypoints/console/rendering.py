@@ -243,7 +243,9 @@ def text_of(value: Any, path: str = "") -> str:
         case {"given": _}:
             return measure(value)
         case Mapping() if path == "dimensions":
-            main = " × ".join(f"{label(axis, 'axis_initials')} {measure(value[axis])}" for axis in _AXES if axis in value)
+            main = " × ".join(
+                f"{label(axis, 'axis_initials')} {measure(value[axis])}" for axis in _AXES if axis in value
+            )
             others = [f"{words(name)} {measure(part)}" for name, part in value.items() if name not in _AXES]
             return ", ".join([main, *others] if main else others)
         case Mapping():
