@@ -55,7 +55,7 @@ def sign_in_methods(schema: Mapping[str, Any] | None) -> list[SignInMethod]:
             for name, part in properties.items()
         ]
         titles = [label(name, "settings") for name in properties]
-        found.append(SignInMethod(str(key), str(listing(titles)), fields))
+        found.append(SignInMethod(str(key), listing(titles), fields))
     return found
 
 
