@@ -1,4 +1,4 @@
-"""The geometry of small charts, drawn as SVG without a script: steps over time, strips of days, and a product's history."""
+"""Geometry of SVG charts: steps over time, strips of days and the history of a product."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -13,16 +13,18 @@ from domain.runs.model import RunDay
 from domain.runs.ports import RunStore
 from entrypoints.console.context import PageContext
 from entrypoints.console.products import PRICES, price_path
-from entrypoints.console.rendering import money, text_of
+from entrypoints.console.rendering import date as write_date
+from entrypoints.console.rendering import money, text_of, words
+from entrypoints.console.translation import gettext
 from ports.clock import Clock
 
 DAYS = 14
 _KEPT = timedelta(days=30)
-"""For how long events are kept."""
+"""Retention of events."""
 _COLOURS = 6
-"""How many series have a colour of their own; classes `s0` to `s5`."""
+"""Number of colours of series, the classes `s0` to `s5`."""
 _POINTS = 40
-"""Points that one line has at most."""
+"""Maximum number of points of a line."""
 _CHANGES = 15
 _LEFT, _RIGHT, _TOP, _BOTTOM = 64, 508, 12, 184
 _SIZE = {"width": 520, "height": 210, "left": _LEFT, "right": _RIGHT, "bottom": _BOTTOM}
@@ -36,13 +38,13 @@ def plot(series: Mapping[str, Points], since: datetime, until: datetime, *, whol
 
     Args:
         series: By name; each value holds from its moment on, None is a gap.
-        since: Where the chart begins.
-        until: Where it ends.
-        whole: Values are whole numbers.
+        since: Start of the chart.
+        until: End of the chart.
+        whole: Whether values are integers.
 
     Returns:
         The chart: its `lines`, and the marks of its axes, `rows` and `columns`, as pairs of a place in pixels and a value.
-        None when there is nothing to draw.
+        None if the series contain no values.
 
     """
     values = [value for points in series.values() for _, value in points if value is not None]
@@ -68,7 +70,7 @@ def plot(series: Mapping[str, Points], since: datetime, until: datetime, *, whol
     else:
         midnight, every = since.replace(hour=0, minute=0, second=0, microsecond=0), max(1, round(span.days / 5))
         days = (midnight + timedelta(days=number) for number in range(1, span.days + 2, every))
-        columns = [(across(at), f"{at:%-d %b}") for at in days if at < until]
+        columns = [(across(at), write_date(at.date())) for at in days if at < until]
     marks = [first + step * number for number in range(round((last - first) / step) + 1)]
     lines = [
         _line(name, points[-_POINTS:], across, down) | {"colour": index}
@@ -102,14 +104,14 @@ def _line(
 
 
 class Day(NamedTuple):
-    """A day of a strip: `tone` good, warn, bad or none, and what it says."""
+    """A day of a strip with its `tone` (good, warn, bad or none) and title."""
 
     tone: str
     title: str
 
 
 async def run_strips(page: PageContext, sources: Sequence[Mapping[str, Any]]) -> dict[str, list[Day]]:
-    """Return how the runs of each source, by its id, ended on each of the last days, the oldest first."""
+    """Return the outcomes of the runs on each of the last days by source ID, oldest first."""
     today = page.dependencies[Clock].now().astimezone(UTC).date()
     dates = [today - timedelta(days=number) for number in range(DAYS - 1, -1, -1)]
     async with page.read() as tx:
@@ -121,8 +123,13 @@ async def run_strips(page: PageContext, sources: Sequence[Mapping[str, Any]]) ->
 def _day(day: date, runs: RunDay | None) -> Day:
     good, bad = (runs.succeeded, runs.failed) if runs else (0, 0)
     tone = "warn" if good and bad else "bad" if bad else "good" if good else "none"
-    parts = [f"{count} {word}" for count, word in ((good, "succeeded"), (bad, "failed")) if count]
-    return Day(tone, f"{day:%-d %b}: {', '.join(parts) or 'no run'}")
+    parts = [
+        gettext("%(date)s: no runs", date=write_date(day)),
+        gettext("%(date)s: %(good)s succeeded", date=write_date(day), good=good),
+        gettext("%(date)s: %(bad)s failed", date=write_date(day), bad=bad),
+        gettext("%(date)s: %(good)s succeeded, %(bad)s failed", date=write_date(day), good=good, bad=bad),
+    ]
+    return Day(tone, parts[bool(good) + 2 * bool(bad)])
 
 
 class Change(NamedTuple):
@@ -138,13 +145,13 @@ class Change(NamedTuple):
 def history_of(
     offers: Sequence[Mapping[str, Any]], events: Sequence[LoggedEvent], names: Mapping[str, str], now: datetime
 ) -> dict[str, Any]:
-    """Return price and stock of offers over time: two charts, where there is something to draw, and the newest changes.
+    """Return the history of offers: a chart of prices, a chart of stock and the newest changes.
 
     Args:
-        offers: As the API has them.
-        events: Those of the product, the oldest first.
-        names: What to call each offer, by id.
-        now: Where the charts end.
+        offers: Offers of the API.
+        events: Events of the product, oldest first.
+        names: Names of the offers by ID.
+        now: End of the charts.
 
     """
     changed: dict[str, list[tuple[datetime, Mapping[str, Any]]]] = {offer["id"]: [] for offer in offers}
@@ -172,7 +179,9 @@ def history_of(
         value = field.get(which)
         if field["path"] in (*PRICES, "compare_at") and isinstance(value, int):
             return money({"amount": value, "currency": currency})
-        return None if value is None else text_of(value).replace("_", " ")
+        if field["path"] == "availability":
+            return None if value is None else words(value)
+        return None if value is None else text_of(value)
 
     changes = [
         Change(at, names[offer], one["path"], written(one, "old"), written(one, "new"))
@@ -190,7 +199,7 @@ def history_of(
 def _points(
     changed: Sequence[tuple[datetime, Mapping[str, Any]]], path: str, present: Any, since: datetime, unit: int
 ) -> Points:
-    """Return the values of a field: before the first change, and with each; without one that of now."""
+    """Return the value before the first change and after each change, or the present value without changes."""
     own = [(at, one) for at, one in changed if one["path"] == path]
     values = [(since, own[0][1].get("old")), *((at, one.get("new")) for at, one in own)] if own else [(since, present)]
     return [(at, value / unit if isinstance(value, int | float) else None) for at, value in values]

@@ -1,4 +1,4 @@
-"""A product's JSON as lists and pages show it: its prices and stock, its pictures, and two items side by side."""
+"""Presentation of products: prices, stock, pictures, and two items side by side."""
 
 import re
 from collections import Counter
@@ -9,13 +9,14 @@ from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 from domain.catalogue.model import Availability
-from entrypoints.console.rendering import described, money
+from entrypoints.console.rendering import described, label, money, words
+from entrypoints.console.translation import gettext
 
 Json = Mapping[str, Any]
 Words = Sequence[tuple[str, bool]]
-"""Text in pieces, each with whether the other side has it differently."""
+"""Pieces of a text; True marks a difference from the other side."""
 PRICES = ("price", "msrp", "map", "cost")
-"""What stands for an offer's price, the first that it has: as matching goes by it (`going_price` of `domain/matching/features.py`)."""
+"""Fields of an offer's price in order of preference, as in matching (`going_price` of `domain/matching/features.py`)."""
 PICTURES = "/console/pictures/"
 _RANK = {availability: rank for rank, availability in enumerate(Availability)}
 _COMPARED = (
@@ -25,7 +26,7 @@ _COMPARED = (
 
 
 class Picture(NamedTuple):
-    """A picture: where a small and a large one are shown from."""
+    """A picture with the addresses of its small and large version."""
 
     small: str
     large: str
@@ -34,7 +35,7 @@ class Picture(NamedTuple):
 
 
 class Offered(NamedTuple):
-    """The lowest and highest price of some offers, and their availability."""
+    """Lowest and highest price of offers, with their availability and quantity."""
 
     price: tuple[Json, Json] | None
     availability: str | None
@@ -42,13 +43,13 @@ class Offered(NamedTuple):
 
 
 def title_of(product: Json) -> str:
-    """Return what to call a product: its title, else the id its source knows it by."""
+    """Return the title of a product, else its vendor ID or ID."""
     title: str = product["data"].get("title") or product.get("external_id") or product["id"]
     return title
 
 
 def price_path(offer: Json) -> str | None:
-    """Return the field that stands for an offer's price."""
+    """Return the field that contains an offer's price."""
     for path in PRICES:
         if offer.get(path) is not None:
             return path
@@ -56,7 +57,7 @@ def price_path(offer: Json) -> str | None:
 
 
 def amount_of(offer: Json) -> Json | None:
-    """Return an offer's price, as the API's money."""
+    """Return an offer's price as money of the API."""
     path, currency = price_path(offer), offer.get("currency")
     return {"amount": offer[path], "currency": currency} if path and currency else None
 
@@ -72,7 +73,7 @@ def price_of(offers: Iterable[Json]) -> tuple[Json, Json] | None:
 
 
 def quantity_of(offers: Sequence[Json]) -> int | None:
-    """Return the pieces of all offers; None where one that can be had does not state how many: a sum would mislead."""
+    """Return the total quantity of offers; None if an offer in stock has no quantity."""
     known = [offer["quantity"] for offer in offers if offer.get("quantity") is not None]
     at_hand = (Availability.IN_STOCK, Availability.LOW_STOCK)
     unknown = [one for one in offers if one.get("quantity") is None and one["availability"] in at_hand]
@@ -80,14 +81,14 @@ def quantity_of(offers: Sequence[Json]) -> int | None:
 
 
 def offered(offers: Sequence[Json]) -> Offered:
-    """Sum up the offers that their sources state now."""
+    """Summarise the offers that are not withdrawn."""
     stated = [offer for offer in offers if not offer.get("withdrawn_at")]
     best = max([offer["availability"] for offer in stated], key=lambda one: _RANK.get(one, 0), default=None)
     return Offered(price_of(stated), best, quantity_of(stated))
 
 
 def pictures_of(*media: Json) -> list[Picture]:
-    """Return the pictures among media, each once: those stored here by our own address, others by their vendor's; heroes first."""
+    """Return the distinct pictures among media, heroes first; stored ones by our address, others by the vendor's."""
     found: dict[str, Picture] = {}
     for one in media:
         role, url = one.get("role") or "", one.get("url", "")
@@ -99,12 +100,12 @@ def pictures_of(*media: Json) -> list[Picture]:
 
 
 def origins_of(pictures: Iterable[Picture | None]) -> list[str]:
-    """Return the foreign servers that pictures are shown from, for a page's policy."""
+    """Return the external origins of pictures for a page's content security policy."""
     return sorted({origin for picture in pictures if picture is not None and (origin := _origin_of(picture.small))})
 
 
 def _origin_of(url: str) -> str:
-    """Return `https://host` of a plain address; empty for any other, which no page shows."""
+    """Return the origin of an https address; empty for any other address, which no page shows."""
     try:
         parts = urlsplit(url)
         host, port = parts.hostname or "", parts.port
@@ -117,11 +118,11 @@ def _origin_of(url: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """One side of a pair: where it is read on, its title, its pictures, and its facts as texts.
+    """One side of a match: product, titles, pictures and facts as texts.
 
     Attributes:
-        pounds: The weight in hundredths, whatever the unit it was given in.
-        live: Whether the product is still there.
+        pounds: The weight in hundredths of a pound.
+        live: Whether the product still exists.
 
     """
 
@@ -136,7 +137,7 @@ class Item:
 
 
 class Compared(NamedTuple):
-    """One fact of both; `agrees` is None where one side does not state it."""
+    """A fact of both items; `agrees` is None if only one item states it."""
 
     name: str
     left: Words
@@ -145,19 +146,19 @@ class Compared(NamedTuple):
 
 
 def item_of(side: Json, product: Json | None) -> Item:
-    """Return a side of a pair, out of the product as the API answers it; None for a product that is gone."""
+    """Return a side of a match from the API's product, which is None if it was deleted."""
     if product is None:
-        return Item(side["product"], "This item is gone", live=False)
+        return Item(side["product"], gettext("Deleted item"), live=False)
     variants = product["variants"]
     variant = next((one for one in variants if one["id"] == side["id"]), variants[0] if len(variants) == 1 else {})
     whole, own, offers = product["data"], variant.get("data", {}), variant.get("offers", [])
     title = own.get("title") or ""
     facts = described(whole | own)
     facts["title"] = " · ".join(dict.fromkeys(text for text in (whole.get("title"), title) if text))
-    facts["stock"] = ", ".join(dict.fromkeys(offer["availability"].replace("_", " ") for offer in offers))
+    facts["stock"] = ", ".join(dict.fromkeys(words(offer["availability"]) for offer in offers))
     if price := price_of(offers):
         name = next(name for name in PRICES if any(name in offer for offer in offers))
-        facts["price"] = money(price[0]) + ("" if name == "price" else f" ({name})")
+        facts["price"] = money(price[0]) + ("" if name == "price" else f" ({label(name, 'amounts')})")
     return Item(
         product["id"],
         whole.get("title") or title_of({**product, "data": own}),
@@ -170,7 +171,7 @@ def item_of(side: Json, product: Json | None) -> Item:
 
 
 def compared(left: Item, right: Item) -> list[Compared]:
-    """Return the facts that at least one of the two states; weights that differ by at most a hundredth are the same."""
+    """Return the facts that either item states; weights that differ by at most 1% are the same."""
     weights = [side.pounds for side in (left, right) if side.pounds is not None]
     alike = len(weights) == 2 and (max(weights) - min(weights)) * 100 <= max(weights)
     found = []
@@ -185,17 +186,17 @@ def compared(left: Item, right: Item) -> list[Compared]:
 
 
 def marked(left: str, right: str) -> tuple[Words, Words]:
-    """Split both texts into pieces, and mark the words that the other text has not, or has less often."""
+    """Split both texts into pieces and mark the words that the other text lacks or contains less often."""
     a, b = left[:600].split(), right[:600].split()
     return list(_pieces(a, b)), list(_pieces(b, a))
 
 
-def _pieces(words: Sequence[str], others: Sequence[str]) -> Iterator[tuple[str, bool]]:
+def _pieces(text: Sequence[str], others: Sequence[str]) -> Iterator[tuple[str, bool]]:
     left = Counter(word.casefold() for word in others)
 
     def differs(word: str) -> bool:
         left[word.casefold()] -= 1
         return left[word.casefold()] < 0
 
-    for apart, piece in groupby(words, differs):
+    for apart, piece in groupby(text, differs):
         yield " ".join(piece), apart

@@ -1,8 +1,8 @@
-"""Templates, compiled once a process, with how values of the API are written for people; and the static files that pages name."""
+"""Templates of the console, the filters that write values of the API for people, and the static files."""
 
 import datetime as dt
 import tomllib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
@@ -13,11 +13,12 @@ from pathlib import Path
 from typing import Any, Final, Generic, TypeVar
 
 from babel.dates import format_date, format_skeleton, format_timedelta
+from babel.lists import format_list
 from babel.numbers import format_currency, format_decimal
 from babel.units import format_unit
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from jinja2.runtime import Macro
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from domain.kernel.clock import CLOCK
 from domain.kernel.money import EXPONENTS
@@ -31,7 +32,7 @@ _TYPES = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml",
 
 @dataclass(frozen=True, slots=True)
 class Portion(Generic[T]):
-    """Neighbours of a long list: the first stands at `start` (from 0), `total` is how many there are in all."""
+    """Consecutive items of a long list; `start` is the index of the first, `total` the length of the list."""
 
     items: Sequence[T]
     start: int
@@ -39,24 +40,24 @@ class Portion(Generic[T]):
 
     @classmethod
     def of(cls, items: Sequence[T], start: int | None, most: int) -> "Portion[T]":
-        """Take at most so many from `start` on; from the first on where there is no such place."""
+        """Return at most `most` items from `start`, or from the first item if `start` is out of range."""
         begin = start if start is not None and start < len(items) else 0
         return cls(items[begin : begin + most], begin, len(items))
 
     @property
     def following(self) -> int | None:
-        """Where the next portion begins; None after the last."""
+        """Index at which the next portion begins; None after the last."""
         end = self.start + len(self.items)
         return end if end < self.total else None
 
     @property
     def parted(self) -> bool:
-        """Whether there is more than these."""
+        """Whether the list has other items."""
         return len(self.items) < self.total
 
 
 class StaticFiles:
-    """The stylesheets, scripts and pictures, read once, under an address that changes with them, so that browsers keep them."""
+    """Stylesheets, scripts and pictures, served at an address that changes with their contents."""
 
     def __init__(self) -> None:
         folder, digest = Path(__file__).parent / "static", blake2b(digest_size=6)
@@ -69,12 +70,12 @@ class StaticFiles:
         self._base = f"{STATIC}{digest.hexdigest()}/"
 
     def address(self, name: str) -> str:
-        """Return where a file stands. Raises KeyError for one that there is not."""
+        """Return the address of a file. Raises KeyError if it does not exist."""
         self._files[name]
         return self._base + name
 
     def find(self, path: str) -> Response | None:
-        """Return the file at a path below STATIC; an earlier version's address has the file as it is now, kept shortly."""
+        """Return the file at a path below STATIC; an earlier version's address returns the current file, uncached."""
         name = path.removeprefix(STATIC).partition("/")[2]
         if name not in self._files:
             return None
@@ -92,7 +93,7 @@ class StaticFiles:
 
 @cache
 def static_files() -> StaticFiles:
-    """Return the files of this process."""
+    """Return the static files of this process."""
     return StaticFiles()
 
 
@@ -110,12 +111,12 @@ _SYSTEMS = {
 
 
 def moment(value: str | datetime) -> datetime:
-    """Return a timestamp of the API as a moment in UTC."""
+    """Convert a timestamp of the API to UTC."""
     return (value if isinstance(value, datetime) else datetime.fromisoformat(value)).astimezone(UTC)
 
 
 def when(value: str | datetime | None) -> Markup:
-    """Write a moment as the time since or until then, with the exact one in the element; a dash for none."""
+    """Write a moment relative to now, with the exact time as the element's title; a dash for None."""
     if value is None:
         return Markup('<span class="soft">–</span>')
     at = moment(value)
@@ -137,7 +138,7 @@ def clock(value: str | datetime | None) -> str:
 
 
 def day(value: str | datetime) -> str:
-    """Write the date alone."""
+    """Write the date of a moment, without its time."""
     return format_date(moment(value), locale=current_locale())
 
 
@@ -148,12 +149,12 @@ def date(value: dt.date | str) -> str:
 
 
 def number(value: float | Decimal | None) -> str:
-    """Write a number; a dash for none."""
+    """Write a number; a dash for None."""
     return "–" if value is None else format_decimal(value, locale=current_locale(), decimal_quantization=False)
 
 
 def money(value: Mapping[str, Any] | None) -> str:
-    """Write an amount in minor units with its currency; a dash for none."""
+    """Write an amount in minor units with its currency; a dash for None."""
     if not value:
         return "–"
     code = str(value["currency"])
@@ -201,7 +202,7 @@ def words(value: str | None) -> str:
 
 
 def label(value: str | None, kind: str) -> str:
-    """Write a value of an enumeration as labels.toml has it, else as words."""
+    """Write a value of an enumeration by its label in labels.toml, or as words."""
     found = LABELS[kind].get(value or "")
     return gettext(found) if found else words(value)
 
@@ -212,56 +213,75 @@ def plural(count: int, one: str, many: str | None = None) -> str:
 
 
 def browser(agent: str) -> str:
-    """Write what a browser calls itself, as people know it: `Firefox on macOS`; as it came when it is none of the common ones."""
+    """Write a User-Agent header as `Firefox on macOS`; unchanged if the browser is not a common one."""
     name = next((name for mark, name in _BROWSERS.items() if mark in agent), "")
     system = next((name for mark, name in _SYSTEMS.items() if mark in agent), "")
-    return f"{name} on {system}" if name and system else agent
+    return gettext("%(browser)s on %(system)s", browser=name, system=system) if name and system else agent
 
 
 def measure(value: Mapping[str, Any]) -> str:
-    """Write a length or weight as it was given: `80 cm`."""
+    """Write a length or weight in its original unit: `80 cm`."""
     given = value["given"]
     amount = f"{given['value']:g}" if isinstance(given["value"], float) else str(given["value"])
     return f"{amount}{_UNITS.get(given['unit'], ' ' + given['unit'])}"
 
 
 def described(data: Mapping[str, Any]) -> dict[str, str]:
-    """Write the fields of a product or variant; those that have nothing to say are left out."""
+    """Write the fields of a product or variant; empty fields are omitted."""
     return {path: text for path, value in data.items() if (text := text_of(value, path))}
 
 
 def text_of(value: Any, path: str = "") -> str:
-    """Write a value of a field; empty for what words cannot say."""
+    """Write a value of a field; empty if it has no text."""
     match value:
         case str():
             return value
         case None:
             return ""
         case bool():
-            return "Yes" if value else "No"
+            return gettext("Yes") if value else gettext("No")
         case {"given": _}:
             return measure(value)
         case Mapping() if path == "dimensions":
-            main = " × ".join(f"{axis[0].upper()} {measure(value[axis])}" for axis in _AXES if axis in value)
-            others = [f"{words(name).lower()} {measure(part)}" for name, part in value.items() if name not in _AXES]
+            main = " × ".join(
+                f"{label(axis, 'axis_initials')} {measure(value[axis])}" for axis in _AXES if axis in value
+            )
+            others = [f"{words(name)} {measure(part)}" for name, part in value.items() if name not in _AXES]
             return ", ".join([main, *others] if main else others)
         case Mapping():
             return "; ".join(f"{words(name)}: {text}" for name, text in described(value).items())
         case Sequence():
             if path == "media":
-                return plural(len(value), "picture")
+                return ngettext("%(count)s picture", "%(count)s pictures", len(value), count=number(len(value)))
             return (" › " if path == "category_path" else ", ").join(text for one in value if (text := text_of(one)))
     return str(value)
 
 
+def listing(items: Iterable[Any]) -> Markup:
+    """Write a list of names: `Maple, Oak, and Pine`."""
+    return Markup(format_list([str(escape(item)) for item in items], locale=current_locale()))  # noqa: S704  # escaped
+
+
 FILTERS: Final[dict[str, Callable[..., Any]]] = {
     one.__name__: one
-    for one in (when, clock, day, date, number, money, size, span, words, label, plural, browser, described, text_of)
-}
+    for one in (
+        when, clock, day, date, number, money, size, span, words, label, plural, browser, described, text_of, listing,
+    )
+}  # fmt: skip
+
+
+class _Labels:
+    """Tables of labels.toml in the current language, as attributes."""
+
+    def __getattr__(self, kind: str) -> dict[str, str]:
+        try:
+            return {value: gettext(text) for value, text in LABELS[kind].items()}
+        except KeyError:
+            raise AttributeError(kind) from None
 
 
 class _Environment(Environment):
-    """Reads a property that a JSON object lacks as none; a name that nothing defines is still an error."""
+    """Templates in which a missing property of a JSON object is None; an undefined name is an error."""
 
     def getattr(self, obj: Any, attribute: str) -> Any:
         try:
@@ -275,7 +295,7 @@ class _Environment(Environment):
 
 @cache
 def environment() -> Environment:
-    """Return the templates of this process; everything is escaped unless a macro made it."""
+    """Return the templates of this process, which escape every value except Markup."""
     made = _Environment(
         loader=PackageLoader("entrypoints.console", "templates"),
         autoescape=True,
@@ -290,19 +310,19 @@ def environment() -> Environment:
     made.filters.update(FILTERS)
     made.globals |= {
         "static": static_files().address,
-        "labels": LABELS,
+        "labels": _Labels(),
         "number": number,
         "size": size,
         "language": lambda: current_locale().language,
     }
-    # As globals, for a block that is rendered alone runs no import of its template.
+    # Macros are globals because a block that is rendered alone does not run the imports of its template.
     macros = vars(made.get_template("macros.html").module)
     made.globals |= {name: value for name, value in macros.items() if isinstance(value, Macro)}
     return made
 
 
 def rendered(template: str, block: str | None, values: dict[str, Any]) -> str:
-    """Return the template's text, or that of one block of it, where it has one of that name."""
+    """Render a template, or only one of its blocks if it has a block of that name."""
     found = environment().get_template(template)
     part = found.blocks.get(block) if block is not None else None
     if part is None:

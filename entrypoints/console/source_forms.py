@@ -1,20 +1,21 @@
-"""Fields of forms made of a connector's JSON Schemas, its settings and what it signs in with, and what such forms send."""
+"""Form fields from the JSON Schemas of a connector's settings and credentials, and the parsing of such forms."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from entrypoints.console.rendering import label
+from entrypoints.console.rendering import label, listing
 from entrypoints.console.request import FormData, number_or_text, whole_number
+from entrypoints.console.translation import gettext
 
 _FIRST = ("url", "currency", "decimal", "warehouse", "price_code", "media_base_url")
-"""Settings that forms ask for first, in this order, where the connector takes them."""
+"""Settings at the start of forms, in this order, if the connector has them."""
 _HIDDEN = ("inbound", "platform", "role", "format")
 _OPEN = frozenset({"username", "shop", "store", "header", "query", "consumer_key"})
-"""What is no secret among credentials; everything else is typed unseen."""
+"""Credentials that are not secret; inputs for all others are masked."""
 
 
 class FormField(NamedTuple):
-    """One field: `options` for a choice, `type` of the input otherwise."""
+    """A form field: `options` of a choice, otherwise the `type` of the input."""
 
     name: str
     title: str
@@ -26,7 +27,7 @@ class FormField(NamedTuple):
 
 
 class SignInMethod(NamedTuple):
-    """One method of signing in, with its fields."""
+    """A sign-in method with its fields."""
 
     key: str
     title: str
@@ -34,7 +35,7 @@ class SignInMethod(NamedTuple):
 
 
 def settings_fields(schema: Mapping[str, Any], given: Mapping[str, Any], only: Iterable[str] = ()) -> list[FormField]:
-    """Return the connector's settings that a form can ask for; objects and lists are left to the API."""
+    """Return fields for the connector's settings; objects and lists can be set only by the API."""
     properties, required, chosen = schema.get("properties", {}), schema.get("required", ()), tuple(only)
     names = [*_FIRST, *(name for name in properties if name not in (*_FIRST, *_HIDDEN))]
     return [
@@ -45,7 +46,7 @@ def settings_fields(schema: Mapping[str, Any], given: Mapping[str, Any], only: I
 
 
 def sign_in_methods(schema: Mapping[str, Any] | None) -> list[SignInMethod]:
-    """Return the methods of signing in that the connector's schema has, if any."""
+    """Return the sign-in methods of the connector's schema, if any."""
     found = []
     for key, one in enumerate(schema.get("oneOf", (schema,)) if schema else ()):
         properties, required = one.get("properties", {}), one.get("required", ())
@@ -53,8 +54,8 @@ def sign_in_methods(schema: Mapping[str, Any] | None) -> list[SignInMethod]:
             _field(f"credentials.{key}.{name}", part, None, required=name in required, secret=name not in _OPEN)
             for name, part in properties.items()
         ]
-        titles = [label(name, "settings").lower() for name in properties]
-        found.append(SignInMethod(str(key), " and ".join(titles).capitalize(), fields))
+        titles = [label(name, "settings") for name in properties]
+        found.append(SignInMethod(str(key), listing(titles), fields))
     return found
 
 
@@ -63,7 +64,7 @@ def _field(name: str, schema: Mapping[str, Any], value: Any, *, required: bool, 
     kind = {"integer": "number", "boolean": "tick"}.get(str(schema.get("type")), "text")
     if "enum" in schema:
         kind = "choice"
-        options = [] if required else [("", "As the connector has it")]
+        options = [] if required else [("", gettext("Connector default"))]
         options += [(str(one), label(str(one), "settings")) for one in schema["enum"]]
     elif secret:
         kind = "password"
@@ -75,7 +76,7 @@ def _field(name: str, schema: Mapping[str, Any], value: Any, *, required: bool, 
 
 
 def settings_given(schema: Mapping[str, Any], form: FormData, before: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the settings as a form sends them, over those of before that it does not ask for."""
+    """Return the previous settings, updated with those of the form."""
     config = dict(before)
     for field in settings_fields(schema, {}):
         name, text = field.name.removeprefix("config."), form.get(field.name)
@@ -94,37 +95,37 @@ def _typed(field: FormField, text: str) -> Any:
 
 
 def credentials_given(methods: Sequence[SignInMethod], form: FormData) -> dict[str, Any]:
-    """Return the credentials as a form sends them, by the method that was chosen; empty when none were typed."""
+    """Return the credentials of the selected method; empty if none were entered."""
     method = next((one for one in methods if one.key == form.get("way", "0")), methods[0] if methods else None)
     fields = method.fields if method else ()
     return {field.name.rpartition(".")[2]: form[field.name] for field in fields if form[field.name]}
 
 
 def filled(fields: Iterable[FormField], given: FormData) -> list[FormField]:
-    """Return the fields with what was typed; secrets are typed anew."""
+    """Return the fields with the values of the form, except secrets."""
     return [field if field.type == "password" else field._replace(value=given[field.name]) for field in fields]
 
 
 def schedule_given(form: FormData) -> dict[str, Any]:
-    """Return the schedule as a form sends it; minutes that are no number stay, to be refused by the operation."""
+    """Return the schedule of a form; minutes that are not a number remain text for the operation to refuse."""
     given = form.given("interval_minutes", "stock_interval_minutes")
     schedule: dict[str, Any] = {name: number_or_text(text) for name, text in given.items()}
     return schedule | ({"adaptive": True} if form.get("adaptive") else {})
 
 
 def currency_given(form: FormData) -> dict[str, Any]:
-    """Return the currency of a form as a setting, if it names one."""
+    """Return the currency of a form as a setting, if any."""
     return {name: text.lower() for name, text in form.given("currency").items()}
 
 
 def with_senders(config: Mapping[str, Any], form: FormData) -> dict[str, Any]:
-    """Return the settings with the addresses that may send mail; without any it takes none."""
+    """Return the settings with the allowed senders of emails; none are allowed if the form lists none."""
     senders = form.entries("senders")
     rest = {name: value for name, value in config.items() if name != "inbound"}
     return rest | ({"inbound": {"senders": senders}} if senders else {})
 
 
 def source_given(form: FormData, kind: str, config: Mapping[str, Any], **more: Any) -> dict[str, Any]:
-    """Return a new source as a form names it."""
+    """Return the body of a new source from a form."""
     named = {"name": form.get("name"), "kind": kind, "licence_basis": form.get("licence_basis", "unknown")}
     return named | {"config": dict(config)} | more

@@ -104,7 +104,7 @@ def test_the_keyboard_reaches_everything_in_order(browser: Any, console: Console
     page = opened(console, browser, viewport=WIDE)
     page.goto(console.address + "/console")
     page.keyboard.press("Tab")
-    assert page.evaluate("document.activeElement.textContent") == "Skip to contents"
+    assert page.evaluate("document.activeElement.textContent") == "Skip to content"
     page.keyboard.press("Enter")
     page.keyboard.press("Tab")
     assert page.evaluate("!!document.activeElement.closest('main')")
@@ -119,7 +119,7 @@ def test_everything_works_without_scripts(browser: Any, console: Console) -> Non
     page.locator("#q").fill("linen")
     page.locator(".finder button").click()
     page.locator("tbody a").first.click()
-    page.locator("a", has_text="Show what the log tells").click()
+    page.locator("a", has_text="Show history").click()
     assert page.locator("svg .line").count() > 0
     page.locator(".menu-toggle summary").click()
     page.locator(".me summary").click()

@@ -96,10 +96,10 @@ def test_a_file_is_dropped_and_its_run_moves(browser: Any, console: Console, tmp
     page.fill("#f-currency", "eur")
     page.press("#f-currency", "Tab")
     page.locator("#preview").get_by_text("€99.00").first.wait_for()
-    page.get_by_role("button", name="Connect and read it whole").click()
+    page.get_by_role("button", name="Connect and import").click()
     page.wait_for_url("**/console/runs/*")
     page.locator(".run-now .badge", has_text="Succeeded").wait_for(timeout=20_000)
-    page.get_by_role("link", name="Show them in the sheet").first.click()
+    page.get_by_role("link", name="View in file").first.click()
     assert "ca. wide" in page.locator(".cell-wrong").first.inner_text()
     assert not page.faults
     page.context.close()
@@ -117,7 +117,7 @@ def test_pairs_are_decided_by_keyboard(browser: Any, console: Console) -> None:
     page.wait_for_url(f"**/{console.pairs[1].id}?last=*")
     page.keyboard.press("u")
     page.wait_for_url(f"**/{console.pairs[0].id}")
-    page.get_by_text("Taken back: the pair").wait_for()
+    page.get_by_text("Decision undone").wait_for()
     page.keyboard.press("d")
     page.wait_for_url(f"**/{console.pairs[1].id}?last=*")
     assert not [said for said in page.faults if "ERR_FAILED" not in said]
@@ -130,17 +130,17 @@ def test_everything_works_without_a_script(browser: Any, console: Console, tmp_p
     file.write_bytes(FEED)
     page.goto(f"{console.base}/console/sources/new/file")
     page.set_input_files("#file", file)
-    page.get_by_role("button", name="Look into it").click()
+    page.get_by_role("button", name="Preview").click()
     page.fill("#f-currency", "usd")
-    page.get_by_role("button", name="Look again").click()
+    page.get_by_role("button", name="Refresh preview").click()
     assert page.get_by_text("$99.00").first.is_visible()
-    page.get_by_role("button", name="Connect and read it whole").click()
-    while page.get_by_role("link", name="Look again").count():
-        page.get_by_role("link", name="Look again").click()
+    page.get_by_role("button", name="Connect and import").click()
+    while page.get_by_role("link", name="Refresh").count():
+        page.get_by_role("link", name="Refresh").click()
     assert page.locator(".run-now .badge", has_text="Succeeded").is_visible()
     page.goto(f"{console.base}/console/matching/review")
     page.get_by_role("button", name="Dismiss").click()
-    assert page.get_by_text("Dismissed: they are not offered again.").is_visible()
+    assert page.get_by_text("Match dismissed").is_visible()
     page.context.close()
 
 

@@ -67,20 +67,20 @@ async def test_pairs_are_reviewed_one_after_the_other_and_taken_back(desk: Desk)
     merged = await owner.submit(page, f"/console/matching/pairs/{first.id}/merge")
     assert merged.header("location") == f"/console/matching/pairs/{second.id}?last={first.id}"
     page = await owner.follow(merged)
-    assert "Merged: the two are shown as one." in page.text and 'data-key="u"' in page.text
+    assert "Items merged" in page.text and 'data-key="u"' in page.text
     again = await owner.submit(page, f"/console/matching/pairs/{first.id}/merge")
     assert again.status == 409 and 'role="alert"' in again.text
     undone = await owner.follow(await owner.submit(page, f"/console/matching/pairs/{first.id}/undo"))
-    assert "Taken back" in undone.text and "waits for a person" in undone.text
+    assert "Decision undone" in undone.text and "needs a decision" in undone.text
     dismissed = await owner.submit(undone, f"/console/matching/pairs/{second.id}/dismiss")
     assert (dismissed.header("location") or "").startswith(f"/console/matching/pairs/{third.id}")
     reopened = await owner.follow(
         await owner.submit(await owner.follow(dismissed), f"/console/matching/pairs/{second.id}/undo")
     )
-    assert "Taken back" in reopened.text
+    assert "Decision undone" in reopened.text
     for pair in desk.pairs:
         await owner.submit(reopened, f"/console/matching/pairs/{pair.id}/dismiss")
-    assert "Nothing waits" in (await owner.get("/console/matching/review")).text
+    assert "No matches to review" in (await owner.get("/console/matching/review")).text
     listed = await owner.get("/console/matching?status=dismissed")
     assert all(pair.id in listed.text for pair in desk.pairs)
 
@@ -88,7 +88,7 @@ async def test_pairs_are_reviewed_one_after_the_other_and_taken_back(desk: Desk)
 async def test_both_sides_are_shown_with_differences_evidence_and_conflicts(desk: Desk) -> None:
     pair = desk.pairs[-1]
     page = await desk.owner.get(f"/console/matching/pairs/{pair.id}")
-    assert "Their colours differ." in page.text and "far apart" in page.text and "<mark>" in page.text
+    assert "The colours differ." in page.text and "far apart" in page.text and "<mark>" in page.text
     assert "<script>alert" not in page.text and "&lt;script&gt;" in page.text and "javascript:" not in page.text
     assert " https://pictures.example;" in (page.header("content-security-policy") or "")
     left, right = marked("Oak bench red", "oak bench blue")
@@ -104,10 +104,10 @@ async def test_a_merge_tells_what_undoing_it_would_do(desk: Desk) -> None:
     listed = await owner.get("/console/merges?kind=variant&status=applied")
     assert merges[0]["id"] in listed.text
     one = await owner.get(f"/console/merges/{merges[0]['id']}")
-    assert "What undoing it would do" in one.text and "undone" in one.text and "Undo it" in one.text
+    assert "Undo preview" in one.text and "undone" in one.text and "Undo merge" in one.text
     assert (await client.get(f"/v1/merges/{merges[0]['id']}")).json()["status"] == "applied"
     done = await owner.follow(await owner.submit(one, f"/console/merges/{merges[0]['id']}/undo"))
-    assert "Undone: both are their own again." in done.text
+    assert "Merge undone. Both items are separate again." in done.text
     assert (await owner.submit(done, f"/console/merges/{merges[0]['id']}/undo")).status == 409
 
 
@@ -133,7 +133,7 @@ async def test_the_judge_is_set(desk: Desk) -> None:
     assert "No model is configured" in form.text
     fields = {"auto_merge_at": "97.5", "auto_dismiss_at": "90", "daily_budget": "2.50", "model": ""}
     saved = await owner.submit(form, "/console/judge", **fields)
-    assert "Saved." in (await owner.follow(saved)).text
+    assert "Saved" in (await owner.follow(saved)).text
     now = (await (await desk.world.client()).get("/v1/matching/judge-settings")).json()
     assert (now["auto_merge_at"], now["daily_budget_micros"]) == (0.975, 2_500_000)
     wrong = await owner.submit(form, "/console/judge", **(fields | {"auto_merge_at": "much"}))

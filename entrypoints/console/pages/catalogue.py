@@ -1,4 +1,4 @@
-"""The catalogue: the list of products, found as one types; one product with its offers and their history; pictures."""
+"""The catalogue: search of products, a product with its offers and their history, and pictures."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -15,7 +15,8 @@ from entrypoints.console.charts import history_of
 from entrypoints.console.context import PageContext, Pages, Refused
 from entrypoints.console.pages.sources import source_names
 from entrypoints.console.products import amount_of, offered, origins_of, pictures_of, title_of
-from entrypoints.console.rendering import Portion
+from entrypoints.console.rendering import Portion, number
+from entrypoints.console.translation import N_, gettext, ngettext
 from entrypoints.http.exchange import Response
 from ports.clock import Clock
 
@@ -23,18 +24,18 @@ Json = Mapping[str, Any]
 _FILTERS = ("brand", "category", "availability", "status", "source")
 _NOTHING: Final[Json] = {"data": [], "has_more": False, "next_cursor": None}
 _TYPED = 12
-"""Products that are answered to a key press; a whole page has twice as many."""
+"""Products in the reply to a key press; a whole page has twice as many."""
 _VARIANTS = 20
 _OFFERS = 8
-"""Offers side by side, the last observed first."""
+"""Offers side by side, the most recently observed first."""
 _PICTURES = 9
 
-pages = Pages("/console", section="Catalogue", scope="products:read")
+pages = Pages("/console", section=N_("Catalogue"), scope="products:read")
 
 
-@pages.get("/catalogue", title="Products")
+@pages.get("/catalogue", title=N_("Products"))
 async def list_products(page: PageContext) -> Response:
-    """Show the list, or the part of it that htmx asks for."""
+    """Show the list of products, or the part that htmx requests."""
     given, partial = page.query.given("q", *_FILTERS, "cursor"), page.request.partial
     q = given.get("q", "")
     if max(len(search.code(q)), len(q)) < 2:
@@ -71,7 +72,7 @@ async def list_products(page: PageContext) -> Response:
 
 
 async def _find(page: PageContext, given: Mapping[str, str]) -> tuple[Json, list[str]]:
-    """Find products; behind less than a page of them, those of what the last word of the query may grow into."""
+    """Find products; fill an incomplete page with the completions of the last word of the query."""
     filters = {name: value for name, value in given.items() if name != "cursor"}
     cursor, q = given.get("cursor"), given.get("q", "")
     limit = _TYPED if page.request.partial == "results" and not cursor else 2 * _TYPED
@@ -102,16 +103,16 @@ async def _counts(page: PageContext, given: Mapping[str, str]) -> FilterCounts |
             if not found.looked and (queries := grown(q, await catalogue.completions(tx, q))):
                 found = await catalogue.filter_counts(tx, ProductFilter(**filters | {"q": queries[0]}))
     except DomainError:
-        return None  # the list itself says what is wrong with the query
+        return None  # the list shows the error
     return found
 
 
 @pages.get("/catalogue/<id>")
 async def show_product(page: PageContext) -> Response:
-    """Show a product, or the part of its page that htmx asks for."""
+    """Show a product, or the part of its page that htmx requests."""
     product, variants = await _product(page)
     part, query, names = page.request.partial or page.query["part"], page.query, await source_names(page)
-    at = _place(variants, query["variant"])
+    at = _variant_index(variants, query["variant"])
     variant = msgspec.json.decode(variants[at]) if variants else None
     offers = variant["offers"] if variant else []
     alone = [offer for offer in offers if offer["id"] == query["offer"]]
@@ -150,15 +151,15 @@ async def show_product(page: PageContext) -> Response:
 
 
 async def _product(page: PageContext) -> tuple[dict[str, Any], list[msgspec.Raw]]:
-    """Return a product, and its variants undecoded: it may have thousands, of which a page shows a few (ADR 73)."""
+    """Return a product and its undecoded variants; a page shows a few of possibly thousands (ADR 73)."""
     body = await page.api.body(f"/v1/products/{page.ids['id']}")
     parts = msgspec.json.decode(body, type=dict[str, msgspec.Raw])
     variants = msgspec.json.decode(parts.pop("variants"), type=list[msgspec.Raw])
     return {name: msgspec.json.decode(part) for name, part in parts.items()}, variants
 
 
-def _place(variants: Sequence[msgspec.Raw], id: str) -> int:
-    """Return where the variant of that id stands, or the one that it was merged into; the first for any other."""
+def _variant_index(variants: Sequence[msgspec.Raw], id: str) -> int:
+    """Return the index of the variant with the ID or of its merge target; 0 if neither exists."""
     for at, raw in enumerate(variants if id else ()):
         if id.encode() in bytes(raw):
             variant = msgspec.json.decode(raw)
@@ -168,7 +169,7 @@ def _place(variants: Sequence[msgspec.Raw], id: str) -> int:
 
 
 def _variant_title(variant: Json) -> str:
-    """Return what to call a variant: its title, else what sets it apart, else the id its source knows it by."""
+    """Return the title of a variant, else its options, SKU, vendor ID or ID."""
     data = variant["data"]
     axes = " / ".join(map(str, data.get("axes", {}).values()))
     return data.get("title") or axes or data.get("sku") or variant.get("external_id") or variant["id"]
@@ -179,14 +180,14 @@ async def _history(page: PageContext, product: Json, offers: Sequence[Json], nam
     found = await page.service("changes").changes.history(page.principal.tenant, ids)
     several = len({offer["location"] for offer in offers}) > 1
     called = {
-        offer["id"]: names.get(offer["source"], "Source")[:80] + (f", {offer['location']}" if several else "")
+        offer["id"]: names.get(offer["source"], gettext("Source"))[:80] + (f", {offer['location']}" if several else "")
         for offer in offers
     }
     return history_of(offers, found.events, called, page.dependencies[Clock].now()) | {"whole": found.whole}
 
 
 async def _origin(page: PageContext, variant: Json) -> Json:
-    """Return the rows of one source's newest feed that name the variant, or else its product; or why there are none."""
+    """Return the rows of a source's newest feed for the variant or else its product, or the reason for their absence."""
     source = page.query["source"]
     page.needs("sources:read")
     offers = (await page.api.get("/v1/offers", variant=variant["id"], source=source, limit=100))["data"]
@@ -194,19 +195,25 @@ async def _origin(page: PageContext, variant: Json) -> Json:
     product = {one["product_external_id"] for one in offers if one.get("product_external_id")}
     nothing: Json = {"source": source, "run": None, "rows": Portion.of((), 0, 0)}
     if not own and not product:
-        return {**nothing, "why": "This source does not offer the variant."}
+        return {**nothing, "why": gettext("This source does not offer the variant.")}
     try:
         found = await page.console.origins.find(page.principal.tenant, source, own | product)
     except Unprocessable as error:
         return {**nothing, "why": error.detail}
     rows = [row for row in found.found.rows if any(text in own for _, text in row.cells)] or list(found.found.rows)
-    why = f"No row among the {found.found.looked:,} looked at names it."
+    looked = found.found.looked
+    why = ngettext(
+        "The variant is not in the first row of the file.",
+        "The variant is not in the first %(count)s rows of the file.",
+        looked,
+        count=number(looked),
+    )
     return {"source": source, "run": found.run.id, "rows": Portion.of(rows, page.query.number("row"), 1), "why": why}
 
 
 @pages.get("/pictures/<id>", section=None)
 async def show_picture(page: PageContext) -> Response:
-    """Lead to the smallest rendition of at least the width `w`, or the picture itself, by a link that is valid for minutes."""
+    """Redirect to the smallest rendition of at least the width `w`, or the original, by a short-lived link."""
     media = await page.api.get(f"/v1/media/{page.ids['id']}")
     wanted = page.query.number("w") or 1600
     links = (one["url"] for one in media["renditions"] if one["width"] >= wanted)

@@ -1,4 +1,4 @@
-"""Connecting a source: by a file, an address, a shop's sign-in, mail, or records that are pushed; previewed before it is kept."""
+"""Connection of a source with a preview: file, web address, shop, email or push."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
@@ -37,13 +37,14 @@ from entrypoints.console.source_forms import (
     with_senders,
 )
 from entrypoints.console.streams import followed
+from entrypoints.console.translation import N_, gettext
 from entrypoints.http.exchange import Response
 from entrypoints.settings import Settings
 from ports.objects import ObjectMissing, Objects
 from ports.unit_of_work import UnitOfWork
 
 LARGEST = min(SNAPSHOT_LIMIT, 256 << 20)
-"""Bytes of a file that the console takes; larger ones are sent by the API, straight to the store."""
+"""Maximum size of an uploaded file in bytes; larger files are uploaded by the API, directly to the object store."""
 _SLICE = 256 << 10
 _COLUMNS = 200
 _TYPES = {
@@ -53,36 +54,36 @@ _TYPES = {
     "xml": "application/xml",
     "xlsx": "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
 }
-_NO_FILE = "Choose a file with something in it."
+_NO_FILE = N_("The file is missing or empty. Select another file.")
 
-pages = Pages("/console", section="Sources", scope=WRITE)
+pages = Pages("/console", section=N_("Sources"), scope=WRITE)
 
 
 show_address = pages.show("/sources/new/address", "sources/new_address.html")
 
 
 class DraftFile(NamedTuple):
-    """A file that lies in the object store until somebody decides about it."""
+    """A file in the object store that is not yet connected."""
 
     id: str
     name: str
     size: int
 
 
-@pages.get("/sources/new", title="Connect a source")
+@pages.get("/sources/new", title=N_("Connect a source"))
 async def choose(page: PageContext) -> Response:
-    """Show what can be connected."""
+    """Show the kinds of sources."""
     return page.render("sources/new.html", mail=page.dependencies[Settings].mail_domain is not None)
 
 
-def _given(page: PageContext) -> FormData:
+def _form_values(page: PageContext) -> FormData:
     return page.form if page.sent else page.query
 
 
 @pages.get("/sources/new/file")
 async def show_file(page: PageContext) -> Response:
-    """Show a file's form; once the file is here, what would be read of it."""
-    given, preview = _given(page), None
+    """Show the form for a file; after the upload, a preview of the file."""
+    given, preview = _form_values(page), None
     if not (token := given.get("draft")):
         return page.render("sources/new_file.html", most=BYTES)
     draft = _draft_of(page, token)
@@ -99,10 +100,10 @@ async def show_file(page: PageContext) -> Response:
 
 @pages.post("/sources/new/file", most=BYTES + LONGEST)
 async def send_file(page: PageContext) -> Response:
-    """Keep the file for a while, to be previewed."""
+    """Store the file temporarily for a preview."""
     upload = page.files.get("file")
     if upload is None or upload.size == 0:
-        page.refused = page.refusal(InvalidRequest.of("file", "required", _NO_FILE))
+        page.refused = page.refusal(InvalidRequest.of("file", "required", gettext(_NO_FILE)))
         return page.render("sources/new_file.html", status=422, most=BYTES)
     drafts = page.dependencies[Drafts]
     async with page.transaction("uploads.announce") as tx:
@@ -113,15 +114,15 @@ async def send_file(page: PageContext) -> Response:
 
 
 def _draft_purpose(page: PageContext) -> str:
-    """Return for what a form's file is signed: this organisation and mode, so that nobody names another's."""
+    """Return the purpose of the signature: organisation and mode, so that drafts of others are refused."""
     return f"draft {page.principal.tenant.org} {page.principal.tenant.mode}"
 
 
 def _draft_of(page: PageContext, token: str) -> DraftFile:
-    """Return the file that a form means. Raises NotFound for a token that is not ours, or another organisation's."""
+    """Return the draft of a token. Raises NotFound if the signature is invalid or another organisation's."""
     found = page.console.signatures.read(_draft_purpose(page), token)
     if found is None:
-        raise NotFound("The file is not there any more; send it again.")
+        raise NotFound(gettext("The file is no longer available. Upload the file again."))
     return DraftFile(*found)
 
 
@@ -134,7 +135,7 @@ def _file_source(given: FormData) -> dict[str, Any]:
 
 @pages.post("/sources/new/file/connect", again=show_file)
 async def connect_file(page: PageContext) -> Response:
-    """Make the source, and let its first upload have the file."""
+    """Create the source and import the file as its first upload."""
     drafts, tenant = page.dependencies[Drafts], page.principal.tenant
     draft = _draft_of(page, page.form["draft"])
     source = await page.api.post("/v1/sources", _file_source(page.form))
@@ -145,20 +146,24 @@ async def connect_file(page: PageContext) -> Response:
     try:
         run = await _upload(page, source["id"], draft.name, draft.size, take_over)
     except (Refused, ObjectMissing) as error:
-        reason = error.detail if isinstance(error, Refused) else "it is kept for an hour and is gone by now."
-        notice = f"The source is there, but its file is not: {reason} Send it here."
+        reason = error.detail if isinstance(error, Refused) else gettext("The file expired after one hour.")
+        notice = gettext(
+            "Source connected, but its file was not imported. %(reason)s Upload the file here.", reason=reason
+        )
         return page.redirect(f"/console/sources/{source['id']}", notice, tone="bad")
     async with page.transaction("uploads.complete") as tx:
         await drafts.drop(tx, draft.id)
-    return page.redirect(f"/console/runs/{run}", f"{source['name']} is connected; its first run has begun.")
+    return page.redirect(
+        f"/console/runs/{run}", gettext("%(name)s is connected and its first run has started.", name=source["name"])
+    )
 
 
 @pages.post("/sources/<id>/file", most=LARGEST + LONGEST)
 async def send_next_file(page: PageContext) -> Response:
-    """Take a further file of a source that takes files."""
+    """Import another file of a source."""
     place, upload = f"/console/sources/{page.ids['id']}", page.files.get("file")
     if upload is None or upload.size == 0:
-        return page.redirect(place, _NO_FILE, tone="bad")
+        return page.redirect(place, gettext(_NO_FILE), tone="bad")
     sent = upload
 
     async def store(id: str) -> None:
@@ -181,7 +186,7 @@ async def _upload(
     store: Callable[[str], Awaitable[None]],
     body: Mapping[str, Any] = {},
 ) -> str:
-    """Announce, store and complete an upload; `store` puts its bytes. Returns the run that reads it. Raises Refused."""
+    """Create, store and complete an upload; `store` writes its bytes. Return the ID of the run. Raises Refused."""
     kind = _TYPES.get(name.rpartition(".")[2].lower(), "application/octet-stream")
     announced = {"filename": name, "content_type": kind, "bytes": size}
     upload = await page.api.post(f"/v1/sources/{source}/uploads", announced)
@@ -193,7 +198,7 @@ async def _upload(
 
 
 def _name_of(upload: Upload) -> str:
-    """Return the file's name alone, as uploads take it."""
+    """Return the file name without folders, as uploads accept it."""
     plain_name = upload.name.replace("\\", "/").rpartition("/")[2]
     return "".join(char for char in plain_name if char.isprintable()).strip().lstrip(".")[-200:] or "file"
 
@@ -205,7 +210,7 @@ async def _pieces_of(upload: Upload) -> AsyncIterator[bytes]:
 
 @pages.post("/sources/new/address", again=show_address)
 async def probe_address(page: PageContext) -> Response:
-    """Start a probe of it."""
+    """Start a check of the website."""
     url = page.form.get("url")
     probe = await page.api.post("/v1/source-probes", {"url": f"https://{url}" if url and "://" not in url else url})
     return page.redirect(f"/console/probes/{probe['id']}")
@@ -213,8 +218,8 @@ async def probe_address(page: PageContext) -> Response:
 
 @pages.get("/probes/<id>", scope=READ)
 async def show_probe(page: PageContext, preview: Any = None) -> Response:
-    """Show how far it is, and once it is over what it found and the form of what it proposes."""
-    probe, given = await page.api.get(f"/v1/source-probes/{page.ids['id']}"), _given(page)
+    """Show the progress of a website check; at its end, the findings and the form of the proposed source."""
+    probe, given = await page.api.get(f"/v1/source-probes/{page.ids['id']}"), _form_values(page)
     proposal = probe.get("proposal")
     if not given.get("name") and proposal:
         interval = str(proposal.get("schedule", {}).get("interval_minutes", ""))
@@ -229,25 +234,30 @@ def _state_of(probe: Mapping[str, Any]) -> dict[str, Any]:
 
 @pages.get("/probes/<id>/progress", scope=READ)
 async def follow_probe(page: PageContext) -> Response:
-    """Stream how far it is."""
+    """Stream the progress of a website check."""
     id = page.ids["id"]
-    await page.api.get(f"/v1/source-probes/{id}")  # nobody follows what they may not read
+    await page.api.get(f"/v1/source-probes/{id}")  # raises Refused without permission
     return followed(page, "sources/probe.html", lambda tx: tx.store(Probe).get(id), probes_wire.PROBE, _state_of)
 
 
 @pages.post("/probes/<id>", again=show_probe)
 async def connect_probe(page: PageContext) -> Response:
-    """Preview what it proposes, or make the source of it."""
+    """Preview or create the proposed source."""
     form, probe = page.form, await page.api.get(f"/v1/source-probes/{page.ids['id']}")
     if "proposal" not in probe:
-        return page.redirect(f"/console/probes/{probe['id']}", "It proposes nothing.", tone="bad")
+        return page.redirect(
+            f"/console/probes/{probe['id']}", gettext("The website check found nothing to connect."), tone="bad"
+        )
     proposal = probe["proposal"]
     config = proposal["config"] | currency_given(form)
     body = proposal | source_given(form, proposal["kind"], config, schedule=schedule_given(form))
     if form.get("do") == "look":
         return await show_probe(page, preview=await _read_pull(page, body))
     source = await page.api.post("/v1/sources", body)
-    return page.redirect(f"/console/sources/{source['id']}", f"{source['name']} is connected; it is read at once.")
+    return page.redirect(
+        f"/console/sources/{source['id']}",
+        gettext("%(name)s is connected and its first run has started.", name=source["name"]),
+    )
 
 
 def _shops(page: PageContext) -> dict[str, Any]:
@@ -257,8 +267,8 @@ def _shops(page: PageContext) -> dict[str, Any]:
 
 @pages.get("/sources/new/shop")
 async def show_shop(page: PageContext, preview: Any = None) -> Response:
-    """Ask which shop it is; then show the form that its connector asks for."""
-    given, shops = _given(page), _shops(page)
+    """Show the list of shop platforms, or the form of the selected one."""
+    given, shops = _form_values(page), _shops(page)
     if (info := shops.get(given.get("connector"))) is None:
         return page.render("sources/new_shop.html", shops=shops.values())
     settings = settings_fields(info.config_schema, {}, ("url", "currency", "auth", "weight_unit", "dimension_unit"))
@@ -275,7 +285,7 @@ async def show_shop(page: PageContext, preview: Any = None) -> Response:
 
 @pages.post("/sources/new/shop", again=show_shop)
 async def connect_shop(page: PageContext) -> Response:
-    """Try the sign-in out, or make the source with it."""
+    """Preview the shop with the credentials, or create the source."""
     form = page.form
     if (info := _shops(page).get(form.get("connector"))) is None:
         return page.redirect("/console/sources/new/shop")
@@ -287,46 +297,49 @@ async def connect_shop(page: PageContext) -> Response:
         return await show_shop(page, preview=preview)
     source = await page.api.post("/v1/sources", body)
     await page.api.change("PUT", f"/v1/sources/{source['id']}/credentials", {"credentials": credentials})
-    return page.redirect(f"/console/sources/{source['id']}", f"{source['name']} is connected; it is read at once.")
+    return page.redirect(
+        f"/console/sources/{source['id']}",
+        gettext("%(name)s is connected and its first run has started.", name=source["name"]),
+    )
 
 
 @pages.form("/sources/new/<any(mail, push):kind>")
 async def connect_simple(page: PageContext) -> Response:
-    """Connect mail or pushed records: a name, and who may send."""
+    """Connect email or push: a name and the allowed senders."""
     kind, form = page.ids["kind"], page.form
     if page.submitted:
         config = currency_given(form)
         if kind == "mail":
             config = {"inbound": {"senders": []}} | with_senders(config, form)
         source = await page.api.post("/v1/sources", source_given(form, kind, config))
-        return page.redirect(f"/console/sources/{source['id']}", f"{source['name']} is connected.")
+        return page.redirect(f"/console/sources/{source['id']}", gettext("%(name)s is connected.", name=source["name"]))
     return page.render(f"sources/new_{kind}.html", given=form)
 
 
 async def _read_draft(page: PageContext, body: Mapping[str, Any], draft: DraftFile) -> dict[str, Any]:
-    """Return what would be read of the file. Raises Refused, NotFound when the file is gone."""
+    """Return the preview of the file. Raises Refused, and NotFound if the file expired."""
     source, known, previewing = await _unsaved(page, body, None)
     objects, key = page.dependencies[Objects], upload_key(page.principal.tenant, draft.id)
     try:
         await objects.size(key)
     except ObjectMissing:
-        raise NotFound("The file is kept for an hour and is gone by now; send it again.") from None
-    return _shown(await previewing.file(source, objects.read(key), known))
+        raise NotFound(gettext("The file expired after one hour. Upload the file again.")) from None
+    return _preview_values(await previewing.file(source, objects.read(key), known))
 
 
 async def _read_pull(
     page: PageContext, body: Mapping[str, Any], credentials: Mapping[str, Any] | None = None
 ) -> dict[str, Any]:
-    """Return what would be read of what the source's connector fetches. Raises Refused."""
+    """Return the preview of the data that the connector fetches. Raises Refused."""
     source, known, previewing = await _unsaved(page, body, credentials)
     job = Job(source.config, credentials, "catalogue", caller=page.principal.tenant.org)
-    return _shown(await previewing.fetched(source, job, known))
+    return _preview_values(await previewing.fetched(source, job, known))
 
 
 async def _unsaved(
     page: PageContext, body: Mapping[str, Any], credentials: Mapping[str, Any] | None
 ) -> tuple[Source, Any, Previewing]:
-    """Return the source as it would be, and what reads it. What the operation would refuse is refused, and costs what it costs."""
+    """Return the unsaved source, its known mappings and the previewer; a dry run applies refusals and rate limits."""
     await page.api.post("/v1/sources", body, dry_run="true")
     parts, principal = page.dependencies, page.principal
     service, context = parts.call(service_of), AuditContext(principal.actor, "sources.create", page.request_id)
@@ -342,8 +355,8 @@ async def _unsaved(
     return source, known, parts[Previewing]
 
 
-def _shown(preview: Preview) -> dict[str, Any]:
-    """Return the preview as pages show it: tables of columns with their samples, and products as the catalogue would have them."""
+def _preview_values(preview: Preview) -> dict[str, Any]:
+    """Return the preview for templates: tables of columns with samples, and products."""
     tables = [_table(table) for table in preview.tables[:5]]
     return {**plain(replace(preview, tables=())), "ok": preview.ok, "tables": tables}
 

@@ -1,4 +1,4 @@
-"""The first page: what changed today, what needs a person, how fresh each source is, and what of the quota is used."""
+"""Home: tasks, today's changes, the health of sources and the usage of the month."""
 
 import asyncio
 from collections.abc import Mapping
@@ -8,29 +8,30 @@ from typing import Any
 from domain.changes.usecases.service import EventCounts
 from entrypoints.console.charts import DAYS, run_strips
 from entrypoints.console.context import PageContext, Pages
+from entrypoints.console.translation import N_
 from entrypoints.http.exchange import Response
 from ports.clock import Clock
 
 SHOWN = 10
-"""Tasks of one kind, and sources, that are shown at once; the lists behind the links have all of them."""
+"""Maximum number of tasks of one kind, and of sources."""
 _FAILING = ("degraded", "blocked", "disabled")
 
-pages = Pages(section="Home")
+pages = Pages(section=N_("Home"))
 
 
-@pages.get("/console", title="Home")
+@pages.get("/console", title=N_("Home"))
 async def show_home(page: PageContext) -> Response:
-    """Show the first page; an organisation without a source is led to its first."""
+    """Show the home page, or the first steps of an organisation without sources."""
     sources = (await page.api.get("/v1/sources", limit=100))["data"] if page.may("sources:read") else []
     if not sources and page.may("sources:read"):
         return page.render("home/empty.html")
     first = sorted(sources, key=lambda source: source["status"] not in _FAILING)[:SHOWN]
     counts, pairs, endpoints, strips, usage = await asyncio.gather(
         _changed_today(page),
-        _found(page, "products:read", "/v1/match-pairs", status="open", limit=10),
-        _found(page, "webhooks:read", "/v1/webhook-endpoints", limit=20),
+        _read(page, "products:read", "/v1/match-pairs", status="open", limit=10),
+        _read(page, "webhooks:read", "/v1/webhook-endpoints", limit=20),
         run_strips(page, first),
-        _found(page, "usage:read", "/v1/usage"),
+        _read(page, "usage:read", "/v1/usage"),
     )
     return page.render(
         "home/home.html",
@@ -59,6 +60,6 @@ async def _changed_today(page: PageContext) -> EventCounts | None:
     return found
 
 
-async def _found(page: PageContext, scope: str, path: str, **query: Any) -> Any:
-    """Return what an operation answers; an empty list for a role without the scope."""
+async def _read(page: PageContext, scope: str, path: str, **query: Any) -> Any:
+    """Return the reply of an operation; an empty list for a role without the scope."""
     return await page.api.get(path, **query) if page.may(scope) else {"data": []}

@@ -1,4 +1,4 @@
-"""What columns mean: proposed at the left beside the file's own cells, chosen at the right, with what each choice would read."""
+"""Column mappings: the review of columns with samples, and a preview of each choice."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -18,16 +18,17 @@ from entrypoints.console.context import PageContext, Pages
 from entrypoints.console.pages.sources import READ, WRITE
 from entrypoints.console.rendering import Portion
 from entrypoints.console.request import FormData
+from entrypoints.console.translation import N_, gettext
 from entrypoints.http.exchange import Response
 
 AT_ONCE = 20
-"""Columns of a form; what was chosen of others goes with it, unseen."""
+"""Maximum number of columns in a form; choices for other columns are hidden fields."""
 
-pages = Pages("/console", section="Sources", scope=READ)
+pages = Pages("/console", section=N_("Sources"), scope=READ)
 
 
 def _choices(mapping: Mapping[str, Any], form: FormData) -> list[tuple[Any, str, str, Any]]:
-    """Return of each column how it is read, the field and settings that a form has for it, and the edit that this is, if any."""
+    """Return for each column its current mapping, the field and settings of the form, and the edit, if any."""
     current = {one["position"]: one for one in mapping["columns"]}
     found: list[tuple[Any, str, str, Any]] = []
     for at in range(len(mapping["headers"])):
@@ -43,7 +44,7 @@ def _choices(mapping: Mapping[str, Any], form: FormData) -> list[tuple[Any, str,
 
 
 def _chosen(form: FormData, at: int, now: tuple[str, str] = ("", "")) -> list[str]:
-    """Return the field and settings that a form has for a column; those of now where it has none."""
+    """Return the field and settings of a column in the form, or the current ones."""
     names = (f"field.{at}", f"settings.{at}")
     return [form.get(name) if name in form else before for name, before in zip(names, now, strict=True)]
 
@@ -53,12 +54,12 @@ def _settings_text(settings: Mapping[str, Any]) -> str:
 
 
 def _settings_of(text: str) -> dict[str, str]:
-    """Read settings written as `unit=cm; location=EAST`."""
+    """Parse settings such as `unit=cm; location=EAST`."""
     pairs = (part.partition("=") for part in text.replace("\n", ";").split(";"))
     return {name.strip(): value.strip() for name, _, value in pairs if name.strip()}
 
 
-async def _stored(page: PageContext) -> tuple[SourceMapping, Any]:
+async def _find_mapping(page: PageContext) -> tuple[SourceMapping, Any]:
     async with page.read() as tx:
         mapping = await tx[MappingStore].get(page.ids["id"])
         source: Source | None = await tx[SourceStore].get(mapping.source) if mapping else None
@@ -67,8 +68,8 @@ async def _stored(page: PageContext) -> tuple[SourceMapping, Any]:
     return mapping, context_of(source, Stream(mapping.stream))
 
 
-def _tried(mapping: SourceMapping, context: Any, at: int, field: str, settings: str) -> Sequence[Tried]:
-    """Return what the samples would be read as; nothing for a field that there is not."""
+def _preview_samples(mapping: SourceMapping, context: Any, at: int, field: str, settings: str) -> Sequence[Tried]:
+    """Return the values of the samples for a field; empty if the field does not exist."""
     try:
         return tried(mapping, Column(at, mapping.headers[at], field, _settings_of(settings)), context)
     except DomainError:
@@ -77,9 +78,9 @@ def _tried(mapping: SourceMapping, context: Any, at: int, field: str, settings: 
 
 @pages.get("/mappings/<id>")
 async def show_mapping(page: PageContext) -> Response:
-    """Show the columns of one, for review; with what a form chose of them, which confirms nothing yet."""
+    """Show a mapping for review, with the unconfirmed choices of a form."""
     mapping = await page.api.get(f"/v1/mappings/{page.ids['id']}")
-    stored, context = await _stored(page)
+    stored, context = await _find_mapping(page)
     values = page.form if page.sent else page.query
     every, column = range(len(mapping["headers"])), values.number("column")
     alone = column is not None and column in every
@@ -91,7 +92,7 @@ async def show_mapping(page: PageContext) -> Response:
     for at in shown.items:
         read, field, settings, _ = choices[at]
         cells = [row[at] if at < len(row) else "" for row in mapping["samples"]][:3]
-        readings = _tried(stored, context, at, field, settings)
+        readings = _preview_samples(stored, context, at, field, settings)
         rows.append((at, read, reasons.get(at), cells, field, settings, readings))
     unseen = [at for at, (*_, edit) in enumerate(choices) if edit and at not in shown.items]
     return page.render(
@@ -111,22 +112,22 @@ async def show_mapping(page: PageContext) -> Response:
 
 @pages.get("/mappings/<id>/reading")
 async def show_reading(page: PageContext) -> Response:
-    """Show what one column's samples would be read as, for a choice not sent yet."""
-    mapping, context = await _stored(page)
+    """Show the values of a column's samples for an unsaved choice."""
+    mapping, context = await _find_mapping(page)
     at = page.query.number("position")
     if at is None or at >= len(mapping.headers):
         raise NotFound
-    found = _tried(mapping, context, at, *_chosen(page.query, at))
+    found = _preview_samples(mapping, context, at, *_chosen(page.query, at))
     return page.render("sources/reading.html", tried=found, currency=context.currency)
 
 
 @pages.post("/mappings/<id>", scope=WRITE, again=show_mapping)
 async def confirm_mapping(page: PageContext) -> Response:
-    """Confirm it, with what was changed in the form; or only go on to other columns, which confirms nothing."""
+    """Confirm the mapping with the changes of the form, or show another page of columns."""
     if "to" in page.form:
         return await show_mapping(page)
     mapping = await page.api.get(f"/v1/mappings/{page.ids['id']}")
     edits = [edit for *_, edit in _choices(mapping, page.form) if edit]
     await page.api.post(f"/v1/mappings/{mapping['id']}/confirm", {"columns": edits} if edits else {})
-    notice = "The columns are confirmed; what is kept is read by them."
+    notice = gettext("Columns confirmed. The stored file is being re-imported.")
     return page.redirect(f"/console/sources/{mapping['source']}", notice)

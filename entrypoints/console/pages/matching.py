@@ -1,4 +1,4 @@
-"""Pairs that may be the same item, in a list and in a review by keyboard; merges and their undoing; the judge's settings."""
+"""Matches with their review, merges with their undo, and the settings of the AI review."""
 
 from collections.abc import Mapping
 from decimal import Decimal, InvalidOperation
@@ -10,6 +10,7 @@ from domain.matching.model import PairFilter, PairStatus
 from domain.matching.ports import PairStore
 from entrypoints.console.context import PageContext, Pages, Refused
 from entrypoints.console.products import compared, item_of, origins_of
+from entrypoints.console.translation import N_, gettext
 from entrypoints.http.exchange import Response
 from ports.models import Models
 
@@ -19,19 +20,19 @@ _JUDGE = "/v1/matching/judge-settings"
 _SHARES = ("auto_merge_at", "auto_dismiss_at")
 _MICROS = 1_000_000
 
-pages = Pages("/console", section="Matching", scope="products:read")
+pages = Pages("/console", section=N_("Matching"), scope="products:read")
 
 
-@pages.get("/matching/review", title="Review")
+@pages.get("/matching/review", title=N_("Review"))
 async def review(page: PageContext) -> Response:
-    """Show the newest pair that waits."""
-    pair = await _beside(page, None, backwards=False)
+    """Show the newest open match."""
+    pair = await _find_neighbour(page, None, backwards=False)
     return page.redirect(f"/console/matching/pairs/{pair}") if pair else page.render("matching/nothing.html")
 
 
-@pages.get("/matching", title="Pairs")
+@pages.get("/matching", title=N_("Matches"))
 async def list_pairs(page: PageContext) -> Response:
-    """Show the list."""
+    """Show the list of matches."""
     status, given = page.query.get("status", "open"), page.query.given("product", "variant")
     known = status if status in _STATUSES else None
     found = await page.api.get("/v1/match-pairs", limit=25, status=known, starting_after=page.cursor, **given)
@@ -39,8 +40,8 @@ async def list_pairs(page: PageContext) -> Response:
     return page.render("matching/pairs.html", found=found, chosen=status, statuses=_STATUSES, kept=kept)
 
 
-async def _beside(page: PageContext, pair: str | None, *, backwards: bool) -> str | None:
-    """Return the open pair next to that one in the list's order; the first without one."""
+async def _find_neighbour(page: PageContext, pair: str | None, *, backwards: bool) -> str | None:
+    """Return the ID of the next open pair in the order of the list; the first one if `pair` is None."""
     request = PageRequest(limit=1, key=pair, backwards=backwards)
     async with page.read() as tx:
         found = (await tx[PairStore].matching(PairFilter(status=PairStatus.OPEN), request)).items
@@ -49,7 +50,7 @@ async def _beside(page: PageContext, pair: str | None, *, backwards: bool) -> st
 
 @pages.get("/matching/pairs/<id>")
 async def show_pair(page: PageContext) -> Response:
-    """Show one pair, side by side."""
+    """Show the two items of a match side by side."""
     pair = await page.api.get(f"/v1/match-pairs/{page.ids['id']}")
     left, right = [
         item_of(side, await page.get_or_none(f"/v1/products/{side['product']}")) for side in pair["variants"]
@@ -63,15 +64,15 @@ async def show_pair(page: PageContext) -> Response:
         sides=(left, right),
         rows=compared(left, right),
         evidence=sorted((part for part in pair["evidence"] if part["weight"]), key=lambda part: -abs(part["weight"])),
-        next=await _beside(page, pair["id"], backwards=False),
-        previous=await _beside(page, pair["id"], backwards=True),
+        next=await _find_neighbour(page, pair["id"], backwards=False),
+        previous=await _find_neighbour(page, pair["id"], backwards=True),
         names={source["id"]: source["name"] for source in sources if source},
     )
 
 
 @pages.post("/matching/pairs/<id>/<any(merge, dismiss, reopen, undo):what>", scope=WRITE, again=show_pair)
 async def decide(page: PageContext) -> Response:
-    """Merge or dismiss, then show the next pair; reopen, or take back what was decided last."""
+    """Merge or dismiss a match and show the next one, reopen the match, or undo the last decision."""
     id, what = page.ids["id"], page.ids["what"]
     here, path = f"/console/matching/pairs/{id}", f"/v1/match-pairs/{id}"
     if what == "undo":
@@ -80,12 +81,12 @@ async def decide(page: PageContext) -> Response:
             await page.api.post(f"/v1/merges/{pair['merge']}/undo")
         elif pair["status"] == "dismissed":
             await page.api.post(f"{path}/reopen")
-        return page.redirect(here, "Taken back: the pair is open again.")
-    following = await _beside(page, id, backwards=False) or await _beside(page, id, backwards=True)
+        return page.redirect(here, gettext("Decision undone. The match is open again."))
+    following = await _find_neighbour(page, id, backwards=False) or await _find_neighbour(page, id, backwards=True)
     await page.api.post(f"{path}/{what}")
     if what == "reopen":
-        return page.redirect(here, "The pair is open again.")
-    notice = "Merged: the two are shown as one." if what == "merge" else "Dismissed: they are not offered again."
+        return page.redirect(here, gettext("Match reopened"))
+    notice = gettext("Items merged") if what == "merge" else gettext("Match dismissed")
     place = f"/console/matching/pairs/{following}" if following else "/console/matching/review"
     return page.redirect(f"{place}?{urlencode({'last': id})}", notice)
 
@@ -96,13 +97,13 @@ pages.show(
     limit=25,
     filters=("status", "kind"),
     read={"found": "/v1/merges"},
-    title="Merges",
+    title=N_("Merges"),
 )
 
 
 @pages.get("/merges/<id>")
 async def show_merge(page: PageContext) -> Response:
-    """Show one merge; with what undoing it would do, worked out by a dry run."""
+    """Show a merge with a preview of its undo by a dry run."""
     merge, preview, why_not, survivor = await page.api.get(f"/v1/merges/{page.ids['id']}"), None, "", None
     if merge["status"] == "applied" and page.may(WRITE):
         try:
@@ -116,14 +117,14 @@ async def show_merge(page: PageContext) -> Response:
 
 @pages.post("/merges/<id>/undo", scope=WRITE, again=show_merge)
 async def undo_merge(page: PageContext) -> Response:
-    """Undo it."""
+    """Undo the merge."""
     await page.api.post(f"/v1/merges/{page.ids['id']}/undo")
-    return page.redirect(f"/console/merges/{page.ids['id']}", "Undone: both are their own again.")
+    return page.redirect(f"/console/merges/{page.ids['id']}", gettext("Merge undone. Both items are separate again."))
 
 
-@pages.get("/judge", title="Judge")
+@pages.get("/judge", title=N_("AI review"))
 async def show_judge(page: PageContext) -> Response:
-    """Show whether a model judges pairs, what it may decide alone, and what it may cost."""
+    """Show the settings of the AI review."""
     now = await page.api.get(_JUDGE)
     values: Mapping[str, Any] = {
         "enabled": now["enabled"],
@@ -137,7 +138,7 @@ async def show_judge(page: PageContext) -> Response:
 
 
 def _number(text: str) -> Any:
-    """Return the number, or the text as it is, to be refused; a few letters can say a number of megabytes."""
+    """Return the number, or the text itself for the operation to refuse; limits the exponent, which sets the size."""
     try:
         found = Decimal(text.replace(",", ".").removesuffix("%").strip().removeprefix("$"))
     except InvalidOperation:
@@ -147,7 +148,7 @@ def _number(text: str) -> Any:
 
 @pages.post("/judge", scope=WRITE, again=show_judge)
 async def save_judge(page: PageContext) -> Response:
-    """Change the judge's settings."""
+    """Change the settings of the AI review."""
     form = page.form
     body: dict[str, Any] = {"enabled": bool(form.get("enabled")), "model": form.get("model") or None}
     for name in _SHARES:
@@ -156,4 +157,4 @@ async def save_judge(page: PageContext) -> Response:
     budget = _number(form.get("daily_budget"))
     body["daily_budget_micros"] = int(budget * _MICROS) if isinstance(budget, Decimal) else budget
     await page.api.change("PATCH", _JUDGE, body)
-    return page.redirect("/console/judge", "Saved.")
+    return page.redirect("/console/judge", gettext("Saved"))

@@ -1,4 +1,4 @@
-"""Runs: one with moving progress, and its problems by kind and in the sheet's own cells."""
+"""Runs: a run with live progress, and its problems by kind and in the cells of the file."""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -18,23 +18,24 @@ from entrypoints.console.context import PageContext, Pages
 from entrypoints.console.pages.sources import READ
 from entrypoints.console.rendering import Portion
 from entrypoints.console.streams import followed
+from entrypoints.console.translation import N_
 from entrypoints.http.exchange import Response
 
 _PROBLEMS = 25
 _GROUPS = 40
 _COLUMNS = 40
 _PLACES = 8
-"""Lines of a sheet that are shown at once, each with its neighbours."""
+"""Maximum number of lines of a file on a page, each with its neighbours."""
 _CELLS = 200
 _WIDEST = 16
-"""Columns of a sheet that are shown beside each other."""
+"""Maximum number of columns of a file side by side."""
 
-pages = Pages("/console", section="Sources", scope=READ)
+pages = Pages("/console", section=N_("Sources"), scope=READ)
 
 
 @pages.get("/runs/<id>")
 async def show_run(page: PageContext) -> Response:
-    """Show a run: its problems by kind and field, each problem of one of them, and its columns."""
+    """Show a run: its problems by kind and field, the problems of one group, and its columns."""
     run, query = await page.api.get(f"/v1/runs/{page.ids['id']}"), page.query
     groups: defaultdict[tuple[str, str], list[Any]] = defaultdict(list)
     for problem in run["problems"]:
@@ -55,21 +56,21 @@ async def show_run(page: PageContext) -> Response:
 
 
 def _state_of(run: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what moves."""
+    """Return the values of the live part of the page."""
     return {"run": run, "open": run["status"] in ("queued", "running", "waiting")}
 
 
 @pages.get("/runs/<id>/progress")
 async def follow_run(page: PageContext) -> Response:
-    """Stream the part of the run's page that moves."""
+    """Stream the live part of the run's page."""
     id = page.ids["id"]
-    await page.api.get(f"/v1/runs/{id}")  # nobody follows what they may not read
+    await page.api.get(f"/v1/runs/{id}")  # raises Refused without permission
     return followed(page, "sources/run.html", lambda tx: tx[RunStore].get(id), wire.RUN, _state_of)
 
 
 @pages.get("/runs/<id>/sheet")
 async def show_sheet(page: PageContext) -> Response:
-    """Show problems of one kind where they stand: the cells of the file around each; or one line of it, whole."""
+    """Show problems with the surrounding cells of the file, or one complete line."""
     async with page.read() as tx:
         run: Run | None = await tx[RunStore].get(page.ids["id"])
         source: Source | None = await tx[SourceStore].get(run.source) if run else None
@@ -102,7 +103,7 @@ async def show_sheet(page: PageContext) -> Response:
 
 
 def _with_problems(table: Excerpt, problems: Sequence[Problem]) -> dict[str, Any]:
-    """Return the table's rows with, at each cell, what is wrong with it; what names no column stands beside its line."""
+    """Return the rows of a table with the problems of each cell; problems without a column belong to the line."""
     places = {header: number for number, header in reversed(list(enumerate(table.headers)))}
     cells: defaultdict[tuple[int, int], dict[str, None]] = defaultdict(dict)
     lines: defaultdict[int, dict[str, None]] = defaultdict(dict)
@@ -131,7 +132,7 @@ def _with_problems(table: Excerpt, problems: Sequence[Problem]) -> dict[str, Any
 
 
 def _columns(wrong: set[int], count: int) -> list[int]:
-    """Choose the columns that are shown: those with problems, the first ones, and neighbours, as far as there is room."""
+    """Choose the visible columns: those with problems, then the first ones, then neighbours."""
     beside = {place + step for place in wrong for step in (-1, 1) if 0 <= place + step < count}
     wanted = (*sorted(wrong), *range(min(3 if wrong else 8, count)), *sorted(beside))
     return sorted(list(dict.fromkeys(wanted))[:_WIDEST])

@@ -1,4 +1,4 @@
-"""Sources: all of them at a glance; one with its health, settings, credentials, mail, and how its categories are filed."""
+"""Sources: the list, and a source with its health, settings, credentials, emails and category rules."""
 
 import json
 from collections.abc import Mapping
@@ -10,6 +10,7 @@ from domain.ingestion.ports import Connectors
 from domain.runs.ports import RunStore
 from entrypoints.console.charts import DAYS, run_strips
 from entrypoints.console.context import PageContext, Pages, Refused
+from entrypoints.console.rendering import number
 from entrypoints.console.request import FormData
 from entrypoints.console.source_forms import (
     credentials_given,
@@ -19,6 +20,7 @@ from entrypoints.console.source_forms import (
     sign_in_methods,
     with_senders,
 )
+from entrypoints.console.translation import N_, gettext, ngettext
 from entrypoints.http.exchange import Response
 from ports.clock import Clock
 
@@ -26,10 +28,10 @@ READ = "sources:read"
 WRITE = "sources:write"
 _API = "/v1/sources/{id}"
 _PATHS = 50
-"""Paths of categories in one form."""
-_GLUE = " › "
+"""Maximum number of category paths in a form."""
+_SEPARATOR = " › "
 
-pages = Pages("/console/sources", section="Sources", scope=READ)
+pages = Pages("/console/sources", section=N_("Sources"), scope=READ)
 for _rule, _template, _list, _limit in (
     ("/<id>/runs", "sources/runs.html", "runs", 25),
     ("/<id>/columns", "sources/mappings.html", "mappings", 20),
@@ -43,14 +45,14 @@ def _path(page: PageContext) -> str:
 
 
 async def source_names(page: PageContext) -> dict[str, str]:
-    """Return the names of the organisation's sources, by id; for a role that may not see sources, none."""
+    """Return the names of the organisation's sources by ID; empty for a role without access to sources."""
     listed = (await page.api.get("/v1/sources", limit=100))["data"] if page.may(READ) else ()
     return {source["id"]: source["name"] for source in listed}
 
 
-@pages.get(title="Sources")
+@pages.get(title=N_("Sources"))
 async def list_sources(page: PageContext) -> Response:
-    """Show all sources."""
+    """Show the list of sources."""
     found = await page.api.get("/v1/sources", limit=25, starting_after=page.cursor)
     sources, since = found["data"], page.dependencies[Clock].now() - timedelta(days=DAYS)
     async with page.read() as tx:
@@ -65,7 +67,7 @@ async def list_sources(page: PageContext) -> Response:
 
 @pages.get("/<id>")
 async def show_source(page: PageContext) -> Response:
-    """Show one source: how it is, and what may be done about it."""
+    """Show a source with its health and actions."""
     return await _show(page)
 
 
@@ -82,14 +84,14 @@ async def _show(page: PageContext, tested: Any = None) -> Response:
 
 @pages.post("/<id>/<any(pause, resume, run, replay, test):what>", scope=WRITE, again=show_source)
 async def act(page: PageContext) -> Response:
-    """Pause, resume, read now, read again, try out."""
+    """Pause, resume, import, re-import or test a source."""
     what, form, path = page.ids["what"], page.form, _path(page)
     if what == "test":
         return await _show(page, await page.api.post(f"{path}/test"))
     if what in ("pause", "resume"):
         status = "paused" if what == "pause" else "active"
         await page.api.change("PATCH", path, {"status": status}, form.number("version"))
-        notice = "Paused: nothing is read until you resume it." if what == "pause" else "It is active again."
+        notice = gettext("Source paused") if what == "pause" else gettext("Source resumed")
         return page.redirect(f"/console/sources/{page.ids['id']}", notice)
     body = {"stream": form.get("stream", "catalogue")} | ({"accept_shrink": True} if form.get("accept_shrink") else {})
     run = await page.api.post(f"{path}/{'runs' if what == 'run' else 'replay'}", body)
@@ -98,7 +100,7 @@ async def act(page: PageContext) -> Response:
 
 @pages.get("/<id>/settings", scope=WRITE)
 async def show_settings(page: PageContext) -> Response:
-    """Show the forms of its settings and credentials; of one that was refused what was typed, but secrets."""
+    """Show the forms for settings and credentials; a refused form keeps its values, except secrets."""
     part = page.request.path.rpartition("/")[2] if page.refused else ""
     source = await page.api.get(_path(page))
     info = page.dependencies[Connectors].info(source["connector"])
@@ -120,7 +122,7 @@ async def show_settings(page: PageContext) -> Response:
 
 @pages.post("/<id>/settings", scope=WRITE, again=show_settings)
 async def save_settings(page: PageContext) -> Response:
-    """Change it, at the version that the form was made of."""
+    """Change the source if its version is that of the form."""
     source, form = await page.api.get(_path(page)), page.form
     info = page.dependencies[Connectors].info(source["connector"])
     changes: dict[str, Any] = {"name": form.get("name"), "licence_basis": form.get("licence_basis", "unknown")}
@@ -130,44 +132,46 @@ async def save_settings(page: PageContext) -> Response:
     if "interval_minutes" in form:
         changes["schedule"] = schedule_given(form)
     await page.api.change("PATCH", _path(page), changes, form.number("version"))
-    return page.redirect(f"/console/sources/{source['id']}", "Saved.")
+    return page.redirect(f"/console/sources/{source['id']}", gettext("Saved"))
 
 
 @pages.post("/<id>/credentials", scope=WRITE, again=show_settings)
 async def save_credentials(page: PageContext) -> Response:
-    """Store what it signs in with, or forget it; credentials are never shown again."""
+    """Store or delete the credentials of the source."""
     path, place = _path(page), f"/console/sources/{page.ids['id']}"
     if page.form.get("forget"):
         await page.api.change("DELETE", f"{path}/credentials")
-        return page.redirect(f"{place}/settings", "The credentials are forgotten.")
+        return page.redirect(f"{place}/settings", gettext("Credentials deleted"))
     source = await page.api.get(path)
     info = page.dependencies[Connectors].info(source["connector"])
     credentials = credentials_given(sign_in_methods(info.credentials_schema if info else None), page.form)
     await page.api.change("PUT", f"{path}/credentials", {"credentials": credentials})
-    return page.redirect(place, "The credentials are sealed and stored.")
+    return page.redirect(place, gettext("Credentials saved"))
 
 
 @pages.post("/<id>/mail/rotate", scope=WRITE)
 async def rotate_address(page: PageContext) -> Response:
-    """Give it another address at once."""
+    """Replace the email address of the source."""
     place = f"/console/sources/{page.ids['id']}/mail"
     try:
         await page.api.post(f"{_path(page)}/inbound-address/rotate")
     except Refused as refused:
         return page.redirect(place, refused.detail, tone="bad")
-    return page.redirect(place, "The source has another address; the former one is unknown now.")
+    return page.redirect(place, gettext("Email address replaced. The previous address no longer works."))
 
 
 @pages.get("/<id>/categories")
 async def list_categories(page: PageContext) -> Response:
-    """Show its paths and their rules."""
+    """Show the category paths of the source and their rules."""
     rules = await page.api.get(f"{_path(page)}/categories")
     start = (page.form if page.refused else page.query).number("from") or 0
     found, typed = rules["categories"], dict(zip(page.form.all("path"), page.form.all("category"), strict=False))
     open_ones = [one for one in found if "rule" not in one and "inherited" not in one]
     rows = []
     for one in found[start : start + _PATHS]:
-        named = {name: _GLUE.join(one[name]["path"]) for name in ("rule", "inherited", "suggestion") if name in one}
+        named = {
+            name: _SEPARATOR.join(one[name]["path"]) for name in ("rule", "inherited", "suggestion") if name in one
+        }
         key = _key(one)
         rows.append(one | named | {"key": key, "chosen": typed.get(key, named.get("rule", ""))})
     return page.render(
@@ -189,13 +193,13 @@ def _key(one: Mapping[str, Any]) -> str:
 
 
 def _category_ids() -> dict[str, str]:
-    """Return every category's id by what people read and type."""
-    return {_GLUE.join(one.path): one.id for one in categories.everything().values()}
+    """Return the IDs of all categories by their path as text."""
+    return {_SEPARATOR.join(one.path): one.id for one in categories.everything().values()}
 
 
 @pages.post("/<id>/categories", scope=WRITE, again=list_categories)
 async def change_categories(page: PageContext) -> Response:
-    """Set the rules that were changed, or take every suggestion over."""
+    """Set the changed rules, or apply all suggestions."""
     form, ids, place = page.form, _category_ids(), f"/console/sources/{page.ids['id']}/categories"
     api, rules = f"{_path(page)}/categories", []
     by_key = {_key(one): one for one in (await page.api.get(api))["categories"]}
@@ -208,7 +212,12 @@ async def change_categories(page: PageContext) -> Response:
         if wanted != one.get("rule", {}).get("id"):
             rules.append({"path": one["path"], "category": wanted})
     if not rules:
-        return page.redirect(place, "Nothing was changed.", tone="info")
+        return page.redirect(place, gettext("No changes to save"), tone="info")
     run = (await page.api.post(api, {"rules": rules})).get("run")
-    notice = f"{len(rules)} rules are set; the products are filed by them now."
+    notice = ngettext(
+        "%(count)s rule saved. Products are being updated.",
+        "%(count)s rules saved. Products are being updated.",
+        len(rules),
+        count=number(len(rules)),
+    )
     return page.redirect(f"/console/runs/{run['id']}" if run else place, notice)
