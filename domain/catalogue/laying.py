@@ -124,7 +124,9 @@ class Laying:
             ids = {"id": id, "product": product, "merged_into": into, "previous_product": before[id].product}
             self._event("variant.merged", id, ids, [], {})
 
-    def _record_changes(self, now: Product | Variant, old: Product | Variant, kind: str, ids: Mapping[str, Any]) -> None:
+    def _record_changes(
+        self, now: Product | Variant, old: Product | Variant, kind: str, ids: Mapping[str, Any]
+    ) -> None:
         changes = differences.changed(old.data, now.data)
         if now.status != old.status:
             changes.append(FieldChange("status", old.status, now.status))
@@ -138,7 +140,9 @@ class Laying:
         thing.updated_at = self.cause.now
         field_origins = self.now_shown.origins.get(thing.id, {})
         own = Origin(thing.source, said_at(thing), "own")
-        stated = {path: field_origins.get(path.split(".", 2)[1], own) for path, _, _ in changes if path.startswith("data.")}
+        stated = {
+            path: field_origins.get(path.split(".", 2)[1], own) for path, _, _ in changes if path.startswith("data.")
+        }
         origins = {path: Provenance(origin.source, MAPPED, _SURE, origin.stated_at) for path, origin in stated.items()}
         self._event(type, thing.id, ids, changes, origins)
 
