@@ -33,8 +33,8 @@ def spool_room(size: int, *, packed: bool) -> int:
 def slot_of(key: str, stream: Stream) -> int:
     """Return the slot of a key, a hash below SLOTS.
 
-    Stock is keyed by item, and items of one product mostly differ in the last two characters of their SKU. The hash
-    ignores these, so that one chunk covers a product (measured: a third of the time for a stock sheet).
+    Stock is keyed by item, and items of one product mostly differ in the last two characters of their SKU. The high
+    bits of the hash ignore these, so that one chunk covers a product (measured: a third of the time for a stock sheet).
     """
     if stream == Stream.CATALOGUE:
         return crc32(key.encode()) >> 1
