@@ -1,1 +1,1 @@
-"""Products, variants and offers: what a catalogue holds."""
+"""Products, variants and offers of a catalogue."""

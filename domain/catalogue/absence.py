@@ -1,4 +1,4 @@
-"""The absence ladder: what a product becomes that its source's complete runs no longer list (docs/conventions.md#absence-ladder)."""
+"""The absence ladder: the status of products that their source's complete runs no longer list (docs/conventions.md#absence-ladder)."""
 
 from datetime import datetime, timedelta
 from typing import NamedTuple
@@ -6,13 +6,13 @@ from typing import NamedTuple
 from domain.catalogue.model import ProductStatus
 
 MISSED_RUNS = 3
-"""So many complete runs in a row must have missed a product before its status moves; further ones are not counted."""
+"""Number of consecutive complete runs that must miss a product before its status changes; further runs are not counted."""
 PROBABLY_DISCONTINUED_AFTER = timedelta(hours=72)
 DISCONTINUED_AFTER = timedelta(days=30)
 
 
 class Absence(NamedTuple):
-    """A product that MISSED_RUNS complete runs of its source did not list: its key, its status, and absent since when."""
+    """A product that MISSED_RUNS complete runs of its source did not list; `since` is when it was first missed."""
 
     key: str
     status: ProductStatus

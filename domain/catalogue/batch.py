@@ -1,4 +1,4 @@
-"""What one chunk of a run compares and writes: fingerprints, ranges of keys, and the batch of changes."""
+"""Data that one chunk of a run compares and writes: fingerprints, key ranges and the batch of changes."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
@@ -7,15 +7,15 @@ from domain.catalogue.laying import Laid
 from domain.catalogue.model import Offer, Product, Stream, Variant
 
 SLOTS = 1 << 31
-"""How many slots there are; a key's slot is a hash of it."""
+"""Number of slots; the slot of a key is a hash of the key."""
 
 
 @dataclass(frozen=True, slots=True)
 class RowFingerprint:
-    """What a source last stated under a key of a stream: a fingerprint, so that the unchanged is known unread.
+    """The fingerprint of a source's last statement under a key of a stream; equal fingerprints need not be parsed again.
 
-    `slot` (0 to 2³¹−1) is a hash of the key: ranges of slots divide the keys into chunks. `product` is what it became.
-    `problems` counts what could not be read of it. An empty fingerprint is unlike any other.
+    `slot` (0 to 2³¹−1) is a hash of the key: ranges of slots divide the keys into chunks. `product` is the ID of its product.
+    `problems` counts the values that could not be read. An empty fingerprint differs from every other.
     """
 
     slot: int
@@ -37,12 +37,12 @@ class KeyRange:
 
 @dataclass(frozen=True, slots=True)
 class FingerprintDiff:
-    """Fingerprints held against what is stored in a range.
+    """The result of comparing fingerprints with those stored in a range.
 
     `changed`: keys that are new or whose fingerprint differs. `returned`: keys that were absent and are back with the
-    same fingerprint. `absent`: keys stored as present and not among them. `lingering`: keys that are absent still,
-    for fewer than MISSED_RUNS complete runs. `unchanged` counts the rest of them; `troubled` are those of them that have
-    problems, and how many. `resumed` are the changed keys that were absent.
+    same fingerprint. `absent`: keys stored as present that are missing now. `lingering`: keys that are still absent,
+    for fewer than MISSED_RUNS complete runs. `unchanged` counts all other fingerprints; `troubled` maps the keys among
+    them that have problems to the number of problems. `resumed`: changed keys that were absent.
     """
 
     changed: frozenset[str]
@@ -56,11 +56,11 @@ class FingerprintDiff:
 
 @dataclass(slots=True)
 class Batch:
-    """What one chunk of a run changes; every list may be empty. Products in `touched` get new documents.
+    """The changes of one chunk of a run; every list may be empty. Products in `touched` get new documents.
 
-    `laid` is what is stored of those that merges tie together, over what is stored of the others.
-    `availabilities`: those of the offers of each product that is only touched and whose offers' availabilities changed.
-    `outdated`: fingerprints of keys whose rows, should they come again, must not pass for unchanged.
+    `laid` is the merged view of the products that are merged; it takes precedence over the other lists.
+    `availabilities`: the offers' availabilities of each product that is only touched and whose availabilities changed.
+    `outdated`: fingerprints to invalidate, so that equal rows of a later run are not treated as unchanged.
     """
 
     new_products: list[Product] = field(default_factory=list)
@@ -78,5 +78,5 @@ class Batch:
 
     @property
     def tied(self) -> Collection[str]:
-        """The products whose documents and terms are those that are laid."""
+        """IDs of the products whose documents and terms come from the merged view."""
         return self.laid.home.keys() if self.laid else ()

@@ -1,4 +1,4 @@
-"""Categories: the one taxonomy, each with its path, what lies above and what lies below."""
+"""The categories of the taxonomy with their paths and ancestors."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from domain.kernel.ids import from_digest
 
 @dataclass(frozen=True, slots=True)
 class Category:
-    """One category. `path` are the names from the top down to its own; `google` the Google category of same meaning."""
+    """One category. `path` has the names from the top down to its own; `google` is the equivalent Google category."""
 
     id: str
     slug: str
@@ -22,32 +22,32 @@ class Category:
 
     @property
     def parent(self) -> str | None:
-        """The category right above."""
+        """ID of the parent category, or None for a top category."""
         return self.ancestors[-1] if self.ancestors else None
 
 
-def _read() -> Iterator[Category]:
-    above: list[Category] = []
+def _parse_tree() -> Iterator[Category]:
+    ancestors: list[Category] = []
     for line in TREE.splitlines():
         depth = (len(line) - len(line.lstrip())) // 2
         slug, name, google = (part.strip() for part in line.split("|"))
-        del above[depth:]
+        del ancestors[depth:]
         category = Category(
             id=from_digest("ctg", blake2b(f"category {slug}".encode(), digest_size=16).digest()),
             slug=slug,
             name=name,
-            path=(*(entry.name for entry in above), name),
-            ancestors=tuple(entry.id for entry in above),
+            path=(*(entry.name for entry in ancestors), name),
+            ancestors=tuple(entry.id for entry in ancestors),
             google=int(google) if google else None,
         )
-        above.append(category)
+        ancestors.append(category)
         yield category
 
 
 @cache
 def everything() -> dict[str, Category]:
-    """Every category by id, in the order of the tree."""
-    return {category.id: category for category in _read()}
+    """Return every category by ID, in the order of the tree."""
+    return {category.id: category for category in _parse_tree()}
 
 
 def above(id: str | None) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""Rules by which a source's products are filed: a category path of the source, and the category of all at it and below it."""
+"""Category rules of a source, which assign a category to all products at and below a category path."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -9,21 +9,21 @@ from domain.audit.model import Change
 from domain.catalogue.data import ProductData
 
 MOST_RULES = 5_000
-"""Rules of one source."""
+"""Maximum number of rules of one source."""
 MOST_LEVELS = 20
-"""Levels of the path of a product or a rule; vendors have some six."""
+"""Maximum number of levels of the path of a product or a rule; vendors use about six."""
 MOST_PATHS = 5_000
-"""Category paths of one source that are listed: those of most products."""
+"""Maximum number of category paths listed for one source: those with the most products."""
 PATHS_CHARS = 1 << 20
-"""Characters of the paths of a source's rules, and of the further paths that are listed."""
+"""Maximum total characters of the paths of a source's rules, and of the other paths that are listed."""
 
 CategoryPath: TypeAlias = tuple[str, ...]
-"""A source's own names from the top down, as its products have them."""
+"""A source's own category names, from the top down."""
 
 
 @dataclass(frozen=True, slots=True)
 class CategoryRule:
-    """Products at the path and below it belong to the category, until a rule with a longer path says otherwise."""
+    """The category of products at and below a path, unless a rule with a longer path applies."""
 
     path: CategoryPath
     category: str
@@ -31,7 +31,7 @@ class CategoryRule:
 
 @dataclass(frozen=True, slots=True)
 class RuleChange:
-    """A rule to set; without a category the path's rule is removed."""
+    """A rule to set; a category of None removes the path's rule."""
 
     path: CategoryPath
     category: str | None
@@ -39,7 +39,7 @@ class RuleChange:
 
 @dataclass(frozen=True, slots=True)
 class CategoryRules:
-    """All rules of one source, whose id they are kept under."""
+    """All rules of one source; `id` is that of the source."""
 
     id: str
     created_at: datetime
@@ -48,7 +48,7 @@ class CategoryRules:
     version: int = 1
 
     def changed(self, now: datetime, changes: Iterable[RuleChange]) -> "CategoryRules":
-        """With some rules set and removed, in the order of their paths."""
+        """Return the rules with the changes applied, ordered by path."""
         by_path: dict[CategoryPath, str | None] = {rule.path: rule.category for rule in self.rules}
         by_path |= {change.path: change.category for change in changes}
         rules = tuple(CategoryRule(path, category) for path, category in sorted(by_path.items()) if category)
@@ -58,16 +58,16 @@ class CategoryRules:
 def audited(before: CategoryRules, after: CategoryRules) -> Change:
     """Return the audited change of two sets of rules, limited to the rules that differ."""
     old, new = set(before.rules), set(after.rules)
-    return Change("category_rules", after.id, "update", _told(old - new), _told(new - old))
+    return Change("category_rules", after.id, "update", _describe_rules(old - new), _describe_rules(new - old))
 
 
-def _told(rules: Iterable[CategoryRule]) -> Mapping[str, object]:
+def _describe_rules(rules: Iterable[CategoryRule]) -> Mapping[str, object]:
     ordered = sorted(rules, key=lambda rule: rule.path)
     return {"rules": [{"path": list(rule.path), "category": rule.category} for rule in ordered]} if ordered else {}
 
 
 class Filing:
-    """Files products by a source's rules. A rule wins over the category that the source itself states of a product."""
+    """Assignment of products to categories by a source's rules, which take precedence over the category that the source states."""
 
     def __init__(self, rules: Iterable[CategoryRule] = ()) -> None:
         self._categories: Final = {rule.path: rule.category for rule in rules}
@@ -82,11 +82,11 @@ class Filing:
         return self._nearest(path, min(len(path) - 1, self._deepest))
 
     def category(self, path: Sequence[str], stated: str | None) -> str | None:
-        """Where a product at the path belongs: by the nearest rule, else where the source says, which may be nowhere."""
+        """Return the category of the nearest rule for the path; without a rule, the category that the source states, or None."""
         return self._nearest(tuple(path), min(len(path), self._deepest)) or stated
 
     def file(self, data: ProductData) -> str | None:
-        """Put a product's data, as its source states it, where it belongs; answers the category that the source states."""
+        """Set the category in a product's data by the rules. Return the category that the source states, or None."""
         stated = data.get("category")
         category = self.category(data.get("category_path", ()), stated)
         if category is not None:
@@ -95,17 +95,17 @@ class Filing:
 
     def refiled(self, data: Mapping[str, Any], stated: str | None) -> dict[str, Any]:
         """Return the data of a stored product with its category recomputed; `stated` is the category that the source states."""
-        found = {name: value for name, value in data.items() if name != "category"}
-        category = self.category(found.get("category_path", ()), stated)
-        return found | ({"category": category} if category else {})
+        refiled = {name: value for name, value in data.items() if name != "category"}
+        category = self.category(refiled.get("category_path", ()), stated)
+        return refiled | ({"category": category} if category else {})
 
     def _nearest(self, path: CategoryPath, longest: int) -> str | None:
         lengths = range(longest, 0, -1)
-        return next((found for length in lengths if (found := self._categories.get(path[:length]))), None)
+        return next((category for length in lengths if (category := self._categories.get(path[:length]))), None)
 
 
 class Filed(NamedTuple):
-    """A stored product's key, its category path, where it is filed, and the category that its source states."""
+    """The filing of a stored product: `category` is the one in effect, `stated` the one that its source states."""
 
     id: str
     key: str
@@ -116,7 +116,7 @@ class Filed(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class CategoryPaths:
-    """The paths that a source's products have, each with how many have it; `left_out` counts further paths."""
+    """The category paths of a source's products with their numbers of products; `left_out` counts paths beyond the limit."""
 
     products: Mapping[CategoryPath, int]
     left_out: int
@@ -124,7 +124,7 @@ class CategoryPaths:
 
 @dataclass(frozen=True, slots=True)
 class SourceCategory:
-    """A source's category path: products at it or below it, its rule, the nearest rule above, and what might be its rule."""
+    """A source's category path with its products, including those below it, its rule, the inherited rule and a suggested rule."""
 
     path: CategoryPath
     products: int
@@ -134,28 +134,29 @@ class SourceCategory:
 
 
 def listed(paths: CategoryPaths, filing: Filing, rules: CategoryRules | None) -> tuple[list[SourceCategory], int]:
-    """List every path of the products and every path above, in path order; paths of rules too, though no product has them.
+    """List every path of the products, its ancestors and the paths of rules, in path order.
 
-    Returns the paths, and how many were left out: beside those of rules there are at most MOST_PATHS, of PATHS_CHARS
-    together. A path of more than MOST_LEVELS levels is left out itself; its first levels are listed.
+    Returns the paths and the number of paths that were left out. In addition to the paths of rules, at most MOST_PATHS
+    paths of PATHS_CHARS characters in total are listed. A path of more than MOST_LEVELS levels is left out; its first
+    levels are listed.
     """
-    counted: dict[CategoryPath, int] = {rule.path: 0 for rule in rules.rules} if rules else {}
-    room, chars, left_out = len(counted) + MOST_PATHS, PATHS_CHARS, paths.left_out
+    product_counts: dict[CategoryPath, int] = {rule.path: 0 for rule in rules.rules} if rules else {}
+    max_paths, chars, left_out = len(product_counts) + MOST_PATHS, PATHS_CHARS, paths.left_out
     for path, products in paths.products.items():
         left_out += len(path) > MOST_LEVELS
         for length in range(min(len(path), MOST_LEVELS), 0, -1):
-            above = path[:length]
-            if above in counted:
-                counted[above] += products
-            elif len(counted) < room and (size := characters(above)) <= chars:
-                counted[above] = products
+            prefix = path[:length]
+            if prefix in product_counts:
+                product_counts[prefix] += products
+            elif len(product_counts) < max_paths and (size := characters(prefix)) <= chars:
+                product_counts[prefix] = products
                 chars -= size
             else:
                 left_out += 1
-    ordered = sorted(counted.items())
+    ordered = sorted(product_counts.items())
     return [SourceCategory(path, n, filing.own(path), filing.inherited(path)) for path, n in ordered], left_out
 
 
 def characters(path: Sequence[str]) -> int:
-    """Return how many characters the levels of a path have together."""
+    """Return the total number of characters of a path's levels."""
     return sum(map(len, path))

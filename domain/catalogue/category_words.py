@@ -1,6 +1,6 @@
-"""What vendors call the categories of the taxonomy, in six languages: slug and names, of which each stands for the category.
+"""Vendors' names for the categories of the taxonomy in six languages; each line has a slug and its names.
 
-Words that mean one thing here and another there (`bank`, `bureau`, `chaise`, `commode`) stand for nothing alone.
+Words whose meaning differs between the languages (`bank`, `bureau`, `chaise`, `commode`) are not listed on their own.
 """
 
 NAMES = """\
@@ -138,4 +138,4 @@ NEUTRAL = frozenset(
     seater piece pc
     """.split()
 )
-"""Words beside a category's name that make it no other one: rooms, styles, stuffs, sizes. Folded and singular."""
+"""Words that do not change the meaning of a category's name: rooms, styles, materials, sizes. Folded and singular."""

@@ -1,4 +1,4 @@
-"""What a query that is still being typed may grow into: whole words of titles and brands, and items by the beginning of a code."""
+"""Completions of a search query: words of titles and brands, and variants by the prefix of a code."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -6,25 +6,31 @@ from dataclasses import dataclass
 from domain.catalogue import search
 
 WORDS = 8
-"""Words that are offered for the one that is being typed."""
+"""Maximum number of completions for the last word."""
 ITEMS = 24
-"""Variants that are told by the beginning of a SKU or MPN."""
+"""Maximum number of variants that are listed by the prefix of a SKU or MPN."""
 SHORTEST_CODE = 3
-"""Characters from which on the beginning of a code is looked for."""
+"""Minimum number of characters of a code prefix."""
 BEYOND = "\U0010ffff"
-"""Behind everything that begins as what it is put to."""
+"""The last code point; appended to a prefix, it sorts after every text with that prefix."""
 
 
 @dataclass(frozen=True, slots=True)
 class Completions:
-    """`words` begin with the query's last word and are longer, in their order; `variants` have a SKU or MPN that begins with the query."""
+    """The completions of a query.
+
+    Attributes:
+        words: Longer words that begin with the query's last word, in alphabetical order.
+        variants: IDs of the variants whose SKU or MPN begins with the query.
+
+    """
 
     words: Sequence[str]
     variants: Sequence[str]
 
 
 def last_word(q: str) -> str:
-    """Return the word that is being typed; empty if the query ends with a space."""
+    """Return the last word of a query; empty if the query ends with a space."""
     words = search.split(q)
     return words[-1] if words and q and not q[-1].isspace() else ""
 

@@ -1,6 +1,6 @@
 """The `data` of products and variants and the facts of offers (docs/conventions.md#products-variants-and-offers).
 
-These are plain mappings so that they are stored, compared and answered without translation. Keys that a source
+These are plain mappings so that they are stored, compared and returned without conversion. Keys that a source
 does not state are absent, never None.
 """
 
@@ -16,14 +16,14 @@ class Given(TypedDict):
 
 
 class Length(TypedDict):
-    """A length in hundredths of an inch, rounded half up once, beside what was given."""
+    """A length in hundredths of an inch, rounded half up once, with the value as given."""
 
     hundredths_in: int
     given: Given
 
 
 class Weight(TypedDict):
-    """A weight in hundredths of a pound, rounded half up once, beside what was given."""
+    """A weight in hundredths of a pound, rounded half up once, with the value as given."""
 
     hundredths_lb: int
     given: Given
@@ -63,7 +63,7 @@ class Carton(TypedDict, total=False):
 
 
 class Rug(TypedDict, total=False):
-    """What only rugs have; docs/conventions.md#enumerations has the values of shape, construction and indoor_outdoor."""
+    """Attributes of rugs only; docs/conventions.md#enumerations has the values of shape, construction and indoor_outdoor."""
 
     shape: str
     size_text: str
@@ -74,7 +74,7 @@ class Rug(TypedDict, total=False):
 
 
 class Media(TypedDict, total=False):
-    """A picture, video or document; `id` and `stored_url` are there once the image is stored."""
+    """A picture, video or document; `id` and `stored_url` are present once the image is stored."""
 
     url: str
     role: str
@@ -97,7 +97,7 @@ class Compliance(TypedDict, total=False):
 
 
 class ProductData(TypedDict, total=False):
-    """What a product's `data` carries."""
+    """The `data` of a product."""
 
     title: str
     brand: str
@@ -113,7 +113,7 @@ class ProductData(TypedDict, total=False):
 
 
 class VariantData(TypedDict, total=False):
-    """What a variant's `data` carries."""
+    """The `data` of a variant."""
 
     sku: str
     gtin: str
@@ -137,7 +137,7 @@ class VariantData(TypedDict, total=False):
 
 
 class Incoming(TypedDict, total=False):
-    """Stock on its way: `quantity` at least 1, `eta` a calendar date `YYYY-MM-DD`."""
+    """Stock on order: `quantity` at least 1, `eta` a calendar date `YYYY-MM-DD`."""
 
     quantity: int
     eta: str

@@ -1,4 +1,4 @@
-"""What changed between two statements of the same thing, field by field."""
+"""Differences between two statements of the same object, field by field."""
 
 from collections.abc import Collection, Mapping, Sequence
 from math import inf
@@ -8,7 +8,7 @@ from domain.catalogue.model import Availability
 from domain.events.model import Changed, FieldChange
 
 NESTED = frozenset({"dimensions", "rug", "axes", "compliance"})
-"""Fields whose parts change one by one."""
+"""Fields whose parts are compared and merged one by one."""
 
 PRICES = ("cost", "msrp", "map", "price", "compare_at")
 """The prices that an offer keeps, all in its one currency."""
@@ -22,7 +22,7 @@ CHECKED = ("quantity", "incoming", "availability")
 
 
 def created(data: Mapping[str, Any], prefix: str = "data.") -> list[Changed]:
-    """Every field, old None; plain tuples, for a first load makes millions of them."""
+    """Return a change from None for every field. The changes are plain tuples because a first load creates millions."""
     changes: list[Changed] = []
     for name, value in data.items():
         if name in NESTED:

@@ -1,19 +1,20 @@
-"""How many of the products that are found have each value that the list could be narrowed to."""
+"""Numbers of products by the values of each filter of a product list."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 LOOKED = 1_000
-"""Products that are counted at most: the newest found."""
+"""Maximum number of products that are counted, the newest first."""
 MOST = 30
-"""Values of one filter that are told at most: those of most products."""
+"""Maximum number of values listed for one filter: those with the most products."""
 
 
 @dataclass(frozen=True, slots=True)
 class FilterCounts:
-    """Of the newest `looked` products found, how many have each value, the most frequent first. `whole`: there are no others.
+    """Numbers of products with each value among the newest `looked` products, the most frequent value first.
 
-    A product with several sources or availabilities counts for each, and for its category and all above.
+    `whole` is true if there are no older products. A product counts for each of its sources and availabilities, and for
+    its category with all ancestors.
     """
 
     looked: int
@@ -31,6 +32,6 @@ def most(counted: Mapping[str, int]) -> tuple[tuple[str, int], ...]:
 
 
 def by_term(counted: Iterable[tuple[str, int]], term: Callable[[str], str]) -> tuple[tuple[str, int], ...]:
-    """Those of the terms that `term` makes, as the values that it makes them of."""
+    """Return the most frequent values with their counts, from the terms that `term` creates; other terms are ignored."""
     start = term("")
     return most({found.removeprefix(start): count for found, count in counted if found.startswith(start)})

@@ -1,4 +1,4 @@
-"""From what readers saw of merged products to what they see now: the events of it, and what is to be stored."""
+"""The merged view of products: the view to store, and the events for its differences from the previous view."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -16,10 +16,10 @@ _SURE = 1.0
 
 @dataclass(slots=True)
 class Laid:
-    """What is stored of products that merges tie together: all of `home`, as it is `shown` from now on.
+    """The merged view to store for the products in `home`, as readers see it from now on (`shown`).
 
-    `families` names the family of each that is still tied to another. What is merged is not shown; `places` of `shown` says
-    where each variant is.
+    `families` maps each product that is merged with another to its family. Merged objects are not shown themselves;
+    `shown.places` maps each variant to the variant and product that show it.
     """
 
     home: Mapping[str, Product]
@@ -27,10 +27,10 @@ class Laid:
     merged: Mapping[str, str]
     families: Mapping[str, str]
     parts: dict[str, list[str]] = field(init=False)
-    """What is shown as each product and variant that is shown: itself first."""
+    """IDs of the objects shown as each visible product and variant, its own ID first."""
 
     def __post_init__(self) -> None:
-        """Group what is shown as one."""
+        """Group the IDs of merged objects by the object that shows them."""
         self.parts = {id: [id] for id in (*self.shown.products, *self.shown.variants())}
         for id in self.home:
             if (root := self.survivor(id)) is not None:
@@ -45,38 +45,38 @@ class Laid:
         return root if root != product else None
 
     def origins(self, id: str) -> Mapping[str, Origin]:
-        """Where the fields of something shown come from, if it stands for several."""
+        """Return the origin of each field of a visible object; empty unless it represents several."""
         return self.shown.origins.get(id, {})
 
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """What a change came from: the run that events name, and its source; both None for merges, which events name themselves."""
+    """The cause of a change: the run that events name, and its source; both None for merges, whose events name the merge."""
 
     correlation_id: str | None
     now: datetime
     source: str | None = None
     merging: bool = False
-    """Whether offers change hands, so that every product here counts as changed."""
+    """Whether offers move between products, so that every product counts as changed."""
 
 
 @dataclass(slots=True)
 class Laying:
-    """Holds what readers see now against what they saw before. Versions go on from those of `before`, by one an event."""
+    """Comparison of the previous view with the current one. Versions continue from those of `before`, one per event."""
 
     before: Shown
     after: TiedProducts
     cause: Cause
     merges: Mapping[str, str] = field(default_factory=dict)
-    """By what was merged or came back with it: the id of the merge."""
+    """ID of the merge by the ID of each object that it merged or that its undoing restored."""
     was: Mapping[str, str] = field(default_factory=dict)
-    """What products were shown as before, where that was something else."""
+    """ID of the product that previously showed each product, if it was another."""
     now_shown: Shown = field(init=False)
     events: list[Event] = field(default_factory=list)
     _versions: dict[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Work out what readers see now."""
+        """Compute the current view and the initial versions."""
         self.now_shown = shown(self.after)
         for product in self.after.products.values():
             self._versions[product.id] = product.version
@@ -90,41 +90,43 @@ class Laying:
 
         """
         new = frozenset(fresh)
-        self._tell_products(new)
-        self._tell_variants(new)
+        self._compare_products(new)
+        self._compare_variants(new)
         self._settle_versions()
         if self.cause.merging:
             for product in self.now_shown.products.values():
                 product.updated_at = self.cause.now
         return Laid(self.after.products, self.now_shown, self.after.merged, self.after.families())
 
-    def _tell_products(self, new: frozenset[str]) -> None:
+    def _compare_products(self, new: frozenset[str]) -> None:
         before, after = self.before.products, self.now_shown.products
         for id in sorted(after.keys() - new):
             if id in before:
-                self._changed(after[id], before[id], "product", {"id": id})
+                self._record_changes(after[id], before[id], "product", {"id": id})
             else:
                 ids = {"id": id, "unmerged_from": self.was.get(id, id)}
-                self._told("product.unmerged", after[id], ids, differences.created(after[id].data))
+                self._record("product.unmerged", after[id], ids, differences.created(after[id].data))
         for id in sorted(before.keys() - after.keys()):
             self._event("product.merged", id, {"id": id, "merged_into": self.after.root(id)}, [], {})
 
-    def _tell_variants(self, new: frozenset[str]) -> None:
+    def _compare_variants(self, new: frozenset[str]) -> None:
         before, after = self.before.variants(), self.now_shown.variants()
         for id in sorted(after.keys() - new):
             ids = {"id": id, "product": after[id].product}
             if id in before:
-                self._changed(after[id], before[id], "variant", ids)
+                self._record_changes(after[id], before[id], "variant", ids)
             else:
                 variant, product = self.before.places.get(id, (id, after[id].product))
                 ids |= {"unmerged_from": variant, "previous_product": product}
-                self._told("variant.unmerged", after[id], ids, differences.created(after[id].data))
+                self._record("variant.unmerged", after[id], ids, differences.created(after[id].data))
         for id in sorted(before.keys() - after.keys()):
             into, product = self.now_shown.places[id]
             ids = {"id": id, "product": product, "merged_into": into, "previous_product": before[id].product}
             self._event("variant.merged", id, ids, [], {})
 
-    def _changed(self, now: Product | Variant, old: Product | Variant, kind: str, ids: Mapping[str, Any]) -> None:
+    def _record_changes(
+        self, now: Product | Variant, old: Product | Variant, kind: str, ids: Mapping[str, Any]
+    ) -> None:
         changes = differences.changed(old.data, now.data)
         if now.status != old.status:
             changes.append(FieldChange("status", old.status, now.status))
@@ -132,14 +134,16 @@ class Laying:
             changes.append(FieldChange("product", old.product, now.product))
         if changes:
             discontinued = kind == "product" and now.status != old.status and now.status == ProductStatus.DISCONTINUED
-            self._told(f"{kind}.{'discontinued' if discontinued else 'updated'}", now, ids, changes)
+            self._record(f"{kind}.{'discontinued' if discontinued else 'updated'}", now, ids, changes)
 
-    def _told(self, type: str, thing: Product | Variant, ids: Mapping[str, Any], changes: list[Changed]) -> None:
+    def _record(self, type: str, thing: Product | Variant, ids: Mapping[str, Any], changes: list[Changed]) -> None:
         thing.updated_at = self.cause.now
-        known = self.now_shown.origins.get(thing.id, {})
+        field_origins = self.now_shown.origins.get(thing.id, {})
         own = Origin(thing.source, said_at(thing), "own")
-        stated = {path: known.get(path.split(".", 2)[1], own) for path, _, _ in changes if path.startswith("data.")}
-        origins = {path: Provenance(one.source, MAPPED, _SURE, one.stated_at) for path, one in stated.items()}
+        stated = {
+            path: field_origins.get(path.split(".", 2)[1], own) for path, _, _ in changes if path.startswith("data.")
+        }
+        origins = {path: Provenance(origin.source, MAPPED, _SURE, origin.stated_at) for path, origin in stated.items()}
         self._event(type, thing.id, ids, changes, origins)
 
     def _event(
@@ -163,7 +167,7 @@ class Laying:
         )  # fmt: skip
 
     def _settle_versions(self) -> None:
-        """Give what is stored and what is shown the versions that it has by now."""
+        """Set the versions of stored and visible objects to those after all events."""
         for product in (*self.after.products.values(), *self.now_shown.products.values()):
             product.version = self._versions[product.id]
             for variant in product.variants:

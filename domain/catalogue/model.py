@@ -1,4 +1,4 @@
-"""Master products with their variants and offers, and the filters that lists take (docs/conventions.md#products-variants-and-offers)."""
+"""Products with their variants and offers, and the filters of lists (docs/conventions.md#products-variants-and-offers)."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -9,14 +9,14 @@ from domain.kernel.enums import StoredEnum
 
 
 class Stream(StoredEnum):
-    """What a source is read for: all it says of its items, or their stock alone."""
+    """The part of a source's data that a run reads: the whole catalogue, or stock alone."""
 
     CATALOGUE = "catalogue"
     STOCK = "stock"
 
 
 class ProductStatus(StoredEnum):
-    """Whether a product or variant is still made, as far as its source lets one know."""
+    """The lifecycle status of a product or variant, as far as its source states it."""
 
     ACTIVE = "active"
     PROBABLY_DISCONTINUED = "probably_discontinued"
@@ -24,12 +24,12 @@ class ProductStatus(StoredEnum):
 
     @classmethod
     def stated(cls, discontinued: bool | None) -> "ProductStatus":
-        """By the source's own word."""
+        """Return the status for the source's statement of discontinuation; None means active."""
         return cls.DISCONTINUED if discontinued else cls.ACTIVE
 
 
 class Visibility(StoredEnum):
-    """Who besides its organisation sees a product."""
+    """The visibility of a product outside its organisation."""
 
     LISTED = "listed"
     HIDDEN = "hidden"
@@ -37,7 +37,7 @@ class Visibility(StoredEnum):
 
 
 class Availability(StoredEnum):
-    """Whether an offer can be had, from worst to best (docs/conventions.md#products-variants-and-offers)."""
+    """The availability of an offer, from worst to best (docs/conventions.md#products-variants-and-offers)."""
 
     DISCONTINUED = "discontinued"
     OUT_OF_STOCK = "out_of_stock"
@@ -78,7 +78,7 @@ class Offer:
 class Variant:
     """One sellable form of a product. `key` is the source's own key; `data` is a VariantData, plain or packed.
 
-    `stated_at`: when the source said last what it says, where `updated_at` has moved since without it.
+    `stated_at`: time of the source's latest changed statement, if `updated_at` has since moved for another reason.
     """
 
     id: str
@@ -97,9 +97,9 @@ class Variant:
 class Product:
     """A master product made from one source record (`source`, `key`); `data` is a ProductData, plain or packed.
 
-    `stated_category` is the category that the source itself states; `data` holds where rules file the product.
-    `updated_at` moves with any change to the product, a variant or an offer; `stated_at` with what the source says of the
-    product itself (None: not since it was created).
+    `stated_category` is the category that the source itself states; `data` holds the one that the rules assign.
+    `updated_at` moves with any change to the product, a variant or an offer; `stated_at` only with a changed statement
+    of the product itself (None: unchanged since its creation).
     """
 
     id: str
@@ -119,7 +119,7 @@ class Product:
 
 @dataclass(frozen=True, slots=True)
 class SourceItem:
-    """A variant as its source keys it, with its offers: by `product_key` and `variant_key` the source is asked about it."""
+    """A variant as its source identifies it, with its offers; stock checks use `product_key` and `variant_key`."""
 
     variant: str
     source: str
@@ -131,10 +131,10 @@ class SourceItem:
 
 @dataclass(frozen=True, slots=True)
 class ProductFilter:
-    """What GET /v1/products filters by; every given one must match. `category` includes the categories below it.
+    """The filters of GET /v1/products; all that are set must match. `category` includes the categories below it.
 
-    Of a sequence any value will do. `external_id` is the source's key of the product or of one of its variants; `sku`, `gtin`,
-    `mpn`, `variant` and `offer` are found in any of its variants.
+    A sequence matches if any of its values does. `external_id` is the source's key of the product or of one of its variants; `sku`, `gtin`,
+    `mpn`, `variant` and `offer` match any of its variants.
     """
 
     updated_since: datetime | None = None
@@ -156,7 +156,7 @@ class ProductFilter:
 
 @dataclass(frozen=True, slots=True)
 class OfferFilter:
-    """What GET /v1/offers filters by; every given one must match, of a sequence any value.
+    """The filters of GET /v1/offers; all that are set must match, a sequence if any of its values does.
 
     `external_id` is the source's key of the offer's variant or product; `sku`, `gtin` and `mpn` are those of its variant.
     """
@@ -174,7 +174,7 @@ class OfferFilter:
 
 
 class Document(NamedTuple):
-    """A stored answer: a product's JSON as bytes, and its strong ETag's text (a tuple: lists make twenty a request)."""
+    """A stored response body: a product's JSON as bytes, and its strong ETag (a tuple, because each list creates twenty)."""
 
     id: str
     body: bytes
@@ -183,7 +183,7 @@ class Document(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class OfferLine:
-    """An offer as GET /v1/offers lists it, with what surrounds it."""
+    """An offer as GET /v1/offers lists it, with its catalogue, product and variant."""
 
     offer: Offer
     catalogue: str
@@ -194,7 +194,7 @@ class OfferLine:
 
 
 class LicenceBasis(StoredEnum):
-    """By what right the source's data is used."""
+    """The legal basis for using the source's data."""
 
     VENDOR_AGREEMENT = "vendor_agreement"
     OWN_DATA = "own_data"

@@ -1,7 +1,7 @@
-"""What readers see of products that are merged: laid over what each source states, of which nothing is lost.
+"""The view of merged products: computed from the statements of each source, which are kept unchanged.
 
-A merge ties two variants, or two products, together: one of them, the survivor, is shown for both. Everything here follows
-from what the sources state and from the merges that count, so that without a merge everything is as it was before.
+A merge joins two variants, or two products: one of them, the survivor, is shown for both. The view depends only on the
+sources' statements and on the active merges, so undoing all merges restores the original view.
 """
 
 from collections import defaultdict
@@ -13,13 +13,13 @@ from typing import Any, NamedTuple
 from domain.catalogue.model import LicenceBasis, Offer, Product, ProductStatus, Variant
 
 OWN_FIELDS = frozenset({"sku", "replacement_sku", "axes"})
-"""Fields of a variant that mean something with its own source alone: another's are taken only where it has none."""
+"""Fields of a variant that are meaningful only for its own source: another's value is used only where it has none."""
 _STATUSES = (ProductStatus.ACTIVE, ProductStatus.PROBABLY_DISCONTINUED, ProductStatus.DISCONTINUED)
-_PLACES = {status: place for place, status in enumerate(_STATUSES)}
+_STATUS_RANKS = {status: place for place, status in enumerate(_STATUSES)}
 
 
 class Precedence(NamedTuple):
-    """How far a source's word goes: 0 for the brand itself, 1 for a vendor's agreement, 2 for any other."""
+    """The priority of a source's statements: 0 for the brand itself, 1 for a vendor agreement, 2 for all others."""
 
     rank: int
 
@@ -32,7 +32,7 @@ class Precedence(NamedTuple):
 
     @property
     def reason(self) -> str:
-        """Why its word is taken before others'."""
+        """The reason why its statements are chosen before others'."""
         return ("first_party", "vendor_agreement", "freshest")[self.rank]
 
 
@@ -40,9 +40,9 @@ NO_PRECEDENCE = Precedence(2)
 
 
 class Origin(NamedTuple):
-    """Where a field of something merged comes from: source, since when it says so, and why it is taken.
+    """The origin of a field of a merged object: its source, the time of the statement, and the reason for choosing it.
 
-    `reason`: `only_source` (nobody else states it), `own` (see OWN_FIELDS), `first_party`, `vendor_agreement` or `freshest`.
+    `reason`: `only_source` (no other source states it), `own` (see OWN_FIELDS), `first_party`, `vendor_agreement` or `freshest`.
     """
 
     source: str
@@ -59,9 +59,9 @@ def root_of(merged: Mapping[str, str], id: str) -> str:
 
 @dataclass(slots=True)
 class TiedProducts:
-    """Products as their sources state them, whole and with plain data, by id; and the merges among them and their variants.
+    """Products as their sources state them, complete and with plain data, by ID, with the merges among them and their variants.
 
-    `merged` leads from what was merged to what it was merged into, products and variants alike. `words` are the sources'.
+    `merged` maps merged products and variants to those they were merged into. `words` maps each source to its precedence.
     """
 
     products: dict[str, Product] = field(default_factory=dict)
@@ -93,7 +93,7 @@ class TiedProducts:
         return {id: top for id, top in tops.items() if found.extents[top].products > 1}
 
     def members(self, ids: Iterable[str]) -> dict[str, list[str]]:
-        """Which of the products or variants are shown as each that is shown."""
+        """Return the IDs of the products or variants by the ID under which they are shown."""
         members = defaultdict(list)
         for id in ids:
             members[self.root(id)].append(id)
@@ -101,19 +101,19 @@ class TiedProducts:
 
     @property
     def size(self) -> int:
-        """How many products and variants there are."""
+        """The number of products and variants."""
         return sum(1 + len(product.variants) for product in self.products.values())
 
 
 class Extent(NamedTuple):
-    """Products that merges tie together, and their variants, as their sources have them."""
+    """The size of a family: numbers of products and variants that are merged, as their sources state them."""
 
     products: int
     variants: int
 
 
 class Families:
-    """The families of tied products, each named by the smallest id in it, and their extents by name; merges join them one by one."""
+    """The families of merged products, each named by its smallest ID, with their extents by name (a union-find structure)."""
 
     def __init__(self, tied: TiedProducts) -> None:
         self._parents = {id: id for id in tied.products}
@@ -129,13 +129,13 @@ class Families:
             id = above
         return id
 
-    def together(self, one: str, other: str) -> Extent:
+    def together(self, first: str, second: str) -> Extent:
         """Return the combined extent of the families of two products."""
-        extents = [self.extents[top] for top in {self.top(one), self.top(other)}]
-        return Extent(sum(one.products for one in extents), sum(one.variants for one in extents))
+        extents = [self.extents[top] for top in {self.top(first), self.top(second)}]
+        return Extent(sum(extent.products for extent in extents), sum(extent.variants for extent in extents))
 
     def join(self, one: str, other: str) -> None:
-        """Have the families of two products be one."""
+        """Unite the families of two products."""
         first, second = sorted((self.top(one), self.top(other)))
         self.extents[first] = self.together(first, second)
         self._parents[second] = first
@@ -143,9 +143,9 @@ class Families:
 
 @dataclass(slots=True)
 class Shown:
-    """What readers see: products by id, and as which variant and product each variant is shown.
+    """The view that readers see: products by ID, and the variant and product under which each variant is shown.
 
-    `origins` tells of the products and variants that stand for several where each field comes from.
+    `origins` maps each product and variant that represents several to the origin of each field.
     """
 
     products: dict[str, Product] = field(default_factory=dict)
@@ -153,7 +153,7 @@ class Shown:
     origins: dict[str, dict[str, Origin]] = field(default_factory=dict)
 
     def variants(self) -> dict[str, Variant]:
-        """Those that are shown, by id."""
+        """Return the visible variants by ID."""
         return {variant.id: variant for product in self.products.values() for variant in product.variants}
 
 
@@ -164,38 +164,38 @@ def shown(tied: TiedProducts) -> Shown:
     for id in owners:
         variant = tied.root(id)
         answer.places[id] = variant, tied.root(owners[variant])
-    variants = _shown_variants(tied, answer)
+    variants = _build_variants(tied, answer)
     for root, members in tied.members(tied.products).items():
-        products = _ranked(tied, [tied.products[id] for id in members])
-        data, origins = _overlaid(tied, products, tied.products[root])
+        products = _rank(tied, [tied.products[id] for id in members])
+        data, origins = _merge_fields(tied, products, tied.products[root])
         if len(products) > 1:
             answer.origins[root] = origins
         answer.products[root] = replace(
             tied.products[root],
             data=data,
-            status=_status(products),
+            status=_best_status(products),
             updated_at=max(product.updated_at for product in products),
             variants=sorted(variants[root], key=_id),
         )
     return answer
 
 
-def _shown_variants(tied: TiedProducts, answer: Shown) -> dict[str, list[Variant]]:
+def _build_variants(tied: TiedProducts, answer: Shown) -> dict[str, list[Variant]]:
     """Return the visible variants by the ID of the product that shows them."""
     stated = {variant.id: variant for product in tied.products.values() for variant in product.variants}
     made: dict[str, list[Variant]] = defaultdict(list)
     for root, members in tied.members(stated).items():
         product = answer.places[root][1]
-        variants = _ranked(tied, [stated[id] for id in members])
-        data, origins = _overlaid(tied, variants, stated[root])
+        variants = _rank(tied, [stated[id] for id in members])
+        data, origins = _merge_fields(tied, variants, stated[root])
         if len(variants) > 1:
             answer.origins[root] = origins
-        offers = [_placed(offer, root, product) for variant in variants for offer in variant.offers]
+        offers = [_relocate_offer(offer, root, product) for variant in variants for offer in variant.offers]
         variant = replace(
             stated[root],
             product=product,
             data=data,
-            status=_status(variants),
+            status=_best_status(variants),
             updated_at=max(variant.updated_at for variant in variants),
             offers=sorted(offers, key=_id),
         )
@@ -203,14 +203,14 @@ def _shown_variants(tied: TiedProducts, answer: Shown) -> dict[str, list[Variant
     return made
 
 
-def _placed(offer: Offer, variant: str, product: str) -> Offer:
+def _relocate_offer(offer: Offer, variant: str, product: str) -> Offer:
     """Return the offer with the variant and product that show it."""
     if offer.variant == variant and offer.product == product:
         return offer
     return replace(offer, variant=variant, product=product)
 
 
-def _ranked(tied: TiedProducts, things: Sequence[Any]) -> list[Any]:
+def _rank(tied: TiedProducts, things: Sequence[Any]) -> list[Any]:
     """Return the items by source priority, then by the time of their latest statement, newest first."""
     if len(things) == 1:
         return [*things]
@@ -220,39 +220,41 @@ def _ranked(tied: TiedProducts, things: Sequence[Any]) -> list[Any]:
     )
 
 
-def _overlaid(tied: TiedProducts, ranked: Sequence[Any], root: Any) -> tuple[Mapping[str, Any], dict[str, Origin]]:
+def _merge_fields(tied: TiedProducts, ranked: Sequence[Any], root: Any) -> tuple[Mapping[str, Any], dict[str, Origin]]:
     """Return the merged data of ranked items field by field, and the origin of each field."""
     if len(ranked) == 1:
         return root.data, {}
     data: dict[str, Any] = {}
     origins: dict[str, Origin] = {}
     for name in dict.fromkeys(name for one in (root, *ranked) for name in one.data):
-        stating = [one for one in ranked if name in one.data]
-        chosen, reason = stating[0], tied.words.get(stating[0].source, NO_PRECEDENCE).reason
-        if len(stating) == 1:
+        candidates = [one for one in ranked if name in one.data]
+        chosen, reason = candidates[0], tied.words.get(candidates[0].source, NO_PRECEDENCE).reason
+        if len(candidates) == 1:
             reason = "only_source"
-        elif name in OWN_FIELDS and root in stating:
+        elif name in OWN_FIELDS and root in candidates:
             chosen, reason = root, "own"
         data[name] = chosen.data[name]
         origins[name] = Origin(chosen.source, said_at(chosen), reason)
     return data, origins
 
 
-def _status(things: Sequence[Any]) -> ProductStatus:
+def _best_status(things: Sequence[Any]) -> ProductStatus:
     """Return the best status: an item that one source still lists is available. Unknown statuses rank last."""
-    best: ProductStatus = min((one.status for one in things), key=lambda status: _PLACES.get(status, len(_PLACES)))
+    best: ProductStatus = min(
+        (one.status for one in things), key=lambda status: _STATUS_RANKS.get(status, len(_STATUS_RANKS))
+    )
     return best
 
 
 def said_at(thing: Product | Variant) -> datetime:
-    """Since when its source states what it states."""
+    """Return the time of the source's latest changed statement of the object."""
     if thing.stated_at is not None:
         return thing.stated_at
     return thing.created_at if isinstance(thing, Product) else thing.updated_at
 
 
 def survivor(tied: TiedProducts, one: Product | Variant, other: Product | Variant) -> tuple[str, str]:
-    """Which of two is shown for both, and which is not: by how far their sources' words go, then the older one."""
+    """Return the IDs of the survivor and the merged object: higher precedence first, then the older one."""
     first, second = sorted((one, other), key=lambda each: (tied.words.get(each.source, NO_PRECEDENCE).rank, each.id))
     return first.id, second.id
 

@@ -1,4 +1,4 @@
-"""Products, variants and offers in store: read as documents, written by the batch."""
+"""Stores of products, variants and offers: documents for readers, batches for runs."""
 
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from datetime import datetime
@@ -17,21 +17,21 @@ from domain.kernel.paging import Page, PageRequest
 
 
 class CatalogueReads(Protocol):
-    """What the API reads. Lists run from newest to oldest by id."""
+    """Read access for the API. Lists run from newest to oldest by ID."""
 
     async def products(self, filter: ProductFilter, page_request: PageRequest) -> Page[Document]:
         """Return a page of the products that the tenant can read."""
         ...
 
     def lines(self, updated_since: datetime | None = None) -> AsyncGenerator[Lines, None]:
-        """All that `products` would list in one transaction, a document a line, in portions of about two MiB.
+        """Yield all documents that `products` lists, one per line, in portions of about two MiB, from one transaction.
 
-        Whoever does not read to the end closes it before the connection is used otherwise.
+        A caller that stops early must close the generator before using the connection again.
         """
         ...
 
     async def product(self, id: str) -> Document | None:
-        """One product's document; of one that was merged, its survivor's."""
+        """Return a product's document, for a merged product that of its survivor; None if there is none."""
         ...
 
     async def filter_counts(self, filter: ProductFilter) -> FilterCounts:
@@ -48,28 +48,28 @@ class CatalogueReads(Protocol):
 
 
 class CatalogueStore(CatalogueReads, Protocol):
-    """In a tenant's transaction: what runs read and write, set by set."""
+    """The catalogue within a tenant's transaction, as runs read and write it."""
 
     async def compare(self, key_range: KeyRange, fingerprints: Sequence[RowFingerprint]) -> FingerprintDiff:
-        """Hold fingerprints against the store. Writes nothing that outlives the transaction."""
+        """Compare fingerprints with those stored in the range. Writes nothing that outlives the transaction."""
         ...
 
     async def load(self, source: str, keys: Sequence[str], variant_keys: Sequence[str] = ()) -> Mapping[str, Product]:
-        """Whole products by the source's product keys, and those that own one of the variant keys.
+        """Return complete products by their source's keys, and those that own one of the variant keys.
 
-        They come with variants and offers, locked for this transaction.
+        They include variants and offers, and are locked for this transaction.
         """
         ...
 
     async def load_by_variant(self, source: str, keys: Sequence[str]) -> Mapping[str, tuple[Product, Variant]]:
-        """For each key the variant that has it as key, or alone has it as SKU, and its whole product, as `load`.
+        """Return, by key, the variant with that key or, if unique, with that SKU, and its complete product, locked as by `load`.
 
-        Variants' and products' `data` may come packed (see Rendering): they are carried on, not read.
+        The `data` of variants and products may be packed (see Rendering): callers pass it on without reading it.
         """
         ...
 
     async def item(self, variant: str) -> SourceItem | None:
-        """One variant with the keys that its source knows it by, and its source's offers by id; nothing is locked."""
+        """Return a variant with its source's keys and offers (ordered by ID), without locking; None if it is unknown."""
         ...
 
     async def items(self, variant: str) -> Sequence[SourceItem]:
@@ -77,25 +77,25 @@ class CatalogueStore(CatalogueReads, Protocol):
         ...
 
     async def save(self, key_range: KeyRange, batch: Batch, now: datetime) -> None:
-        """Write the batch: rows, fingerprints and documents, all or nothing with the transaction; then lay what is `laid`."""
+        """Write the batch (rows, fingerprints and documents), then store the merged view in `laid`; atomic with the transaction."""
         ...
 
     async def merge_count(self) -> int:
-        """How many times anything was merged or unmerged by now."""
+        """Return the total number of merges and undone merges."""
         ...
 
     async def take_turn(self, *, merging: bool = False) -> int:
-        """Before anything is loaded to be changed: answers the merge count, which stays until the transaction ends.
+        """Lock the catalogue before loading objects to change. Return the merge count, which is stable until the transaction ends.
 
-        Whoever merges has the catalogue alone. Where something was merged, all who write it take turns; where nothing ever
-        was, they go on side by side.
+        Merging takes an exclusive lock. If the catalogue has ever had a merge, writers run one at a time; otherwise
+        they run concurrently.
         """
         ...
 
     async def tied(self, products: Sequence[str], also: Sequence[str] = ()) -> TiedProducts:
-        """Those of the products that merges tie to others, with these others, as their sources state them.
+        """Return those of the products that are merged, with all products they are merged with, as their sources state them.
 
-        `also` are taken in besides, tied or not. With none that is tied, and none of these, there is nothing.
+        Products in `also` are included whether merged or not. The result is empty if no product qualifies.
         """
         ...
 
@@ -104,7 +104,7 @@ class CatalogueStore(CatalogueReads, Protocol):
         ...
 
     async def lay(self, laid: Laid, now: datetime) -> None:
-        """Have readers see it from now on, and count one more merge or its undoing."""
+        """Store the merged view that readers see from now on, and increment the merge count."""
         ...
 
     async def homes(self, variants: Sequence[str]) -> Mapping[str, tuple[str, str]]:
@@ -112,18 +112,18 @@ class CatalogueStore(CatalogueReads, Protocol):
         ...
 
     async def stated_offers(self, source: str, stream: Stream) -> int:
-        """How many offers the stream states now."""
+        """Return the number of offers that the stream currently states."""
         ...
 
     async def stated_of(self, source: str, stream: Stream, keys: Sequence[str]) -> frozenset[tuple[str, str]]:
         """Return the (variant key, location) of every offer that the stream states for the fingerprints' keys.
 
-        In the stock stream, where a key finds its variant by key or SKU, it stands for the variant's.
+        In the stock stream a key may be a SKU; the result has the variant's key as well.
         """
         ...
 
     async def absences(self, source: str, since: datetime) -> Sequence[Absence]:
-        """Products, not discontinued, that MISSED_RUNS complete catalogue runs did not list, absent since then or longer."""
+        """Return products, not discontinued, that have been absent since the time or longer, after MISSED_RUNS complete runs."""
         ...
 
     async def category_paths(self, source: str, limit: int, chars: int) -> CategoryPaths:
@@ -138,12 +138,12 @@ class CatalogueStore(CatalogueReads, Protocol):
         ...
 
     async def filings(self, source: str, after: str, limit: int) -> Sequence[Filed]:
-        """How the source's products are filed: at most so many, by id, those behind the id `after`."""
+        """Return how up to `limit` of the source's products are filed, ordered by ID, after the ID `after`."""
         ...
 
 
 class Rendering(Protocol):
-    """JSON of the catalogue, as every reader gets it."""
+    """Encoder of the catalogue's JSON for all readers."""
 
     def pack(self, data: Mapping[str, Any]) -> Any:
         """Encode the data once; packed values can be stored and returned without decoding."""

@@ -1,4 +1,4 @@
-"""What a source states becomes products, variants and offers; every change becomes an event."""
+"""Reconciliation of a source's statements with stored products, variants and offers; every change becomes an event."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -30,7 +30,7 @@ _COMPARE_AT = frozenset({"offer.compare_at"})
 
 
 class StatingSource(Protocol):
-    """The source that states: its id, and the catalogue that it fills."""
+    """The source whose statements are applied, and the catalogue that it fills."""
 
     @property
     def id(self) -> str: ...  # noqa: D102
@@ -41,11 +41,11 @@ class StatingSource(Protocol):
 
 @dataclass(slots=True)
 class CatalogueReconciler:
-    """Applies statements of one chunk of a run; what they change gathers in `batch` and `events`.
+    """Application of the statements of one chunk; changes are collected in `batch` and `events`.
 
-    `complete` allows withdrawing what a restated product no longer offers. Products are those the chunk loaded, by key.
-    `present` answers whether the feed that is being read names a product key; `line` is where the present statement starts.
-    `places` are the locations that a stock sheet can speak of, None where its rows name them. `filing` files products.
+    `complete` allows withdrawing offers that a restated product no longer has. `products` are those loaded for the chunk,
+    by key. `present` returns whether the current feed contains a key; `line` is the first line of the current statement.
+    `places` are the locations that a stock sheet has columns for, None if its rows name them. `filing` files products.
     `names_products` is false if the feed's keys are those of variants.
     With `replaces_data` a statement replaces all data (merged records); otherwise fields that it does not state are kept.
     """
@@ -68,15 +68,15 @@ class CatalogueReconciler:
     counts: dict[str, int] = field(default_factory=dict)
     moved_from: set[str] = field(default_factory=set)
     listed: set[str] = field(default_factory=set)
-    """Keys of products that the feed does not name, but of which it names variants."""
+    """Keys of products that the feed does not contain, but whose variants it contains."""
     _owned: dict[str, tuple[Product, Variant]] = field(default_factory=dict)
-    """Each variant with the product that owns it, by its key."""
+    """Each variant with the product that owns it, by variant key."""
     _loaded: dict[str, frozenset[str]] = field(default_factory=dict)
     _provenance: Provenance | None = None
     _room: Room = field(default_factory=Room)
 
     def __post_init__(self) -> None:
-        """Know which product owns which variant key, and which availabilities each has before anything changes."""
+        """Index the variants by key, and record the availabilities of each product before any change."""
         self._provenance = Provenance(self.source.id, "mapped", 1.0, self.now)
         for product in self.products.values():
             self._loaded[product.id] = availabilities(product)
@@ -102,7 +102,7 @@ class CatalogueReconciler:
         if product is None and not statement.names_product:
             product = self._owner(statement)
         is_part = product is not None and self._is_part(product, statement)
-        is_gone = product is not None and self._is_gone_itself(product)
+        is_gone = product is not None and self._is_discontinued_itself(product)
         if product is not None and not self.replaces_data:
             data: Mapping[str, Any] = statement.data
             if is_part:  # rows of other variants may state something else of the product
@@ -119,7 +119,7 @@ class CatalogueReconciler:
             self._update_product(product, statement, filed)
         unstated = {variant.key: variant for variant in product.variants}
         for stated in statement.variants:
-            self._keep_apart(product, stated)
+            self._separate_key(product, stated)
             unstated.pop(stated.key, None)
             self._variant(product, stated)
         if self.complete or statement.restated:
@@ -131,12 +131,12 @@ class CatalogueReconciler:
         return product
 
     def _is_part(self, product: Product, statement: ProductStatement) -> bool:
-        """Return whether the statement is of one variant of a product that has others, in a feed that names no products."""
+        """Return whether the statement covers only some variants of a product, in a feed without product keys."""
         keys = {stated.key for stated in statement.variants}
         return not statement.names_product and any(one.key not in keys for one in product.variants)
 
-    def _is_gone_itself(self, product: Product) -> bool:
-        """Return whether its source stated that the product is discontinued: neither all its variants are, nor is it absent."""
+    def _is_discontinued_itself(self, product: Product) -> bool:
+        """Return whether the source discontinued the product itself, not merely all of its variants, and did not drop it."""
         if product.status != ProductStatus.DISCONTINUED:
             return False
         live = any(offer.withdrawn_at is None for one in product.variants for offer in one.offers)
@@ -154,8 +154,8 @@ class CatalogueReconciler:
     def _settle_status(self, product: Product) -> None:
         """Set the status of a product whose record states none: it is discontinued if all its variants are."""
         gone = bool(product.variants) and all(one.status == ProductStatus.DISCONTINUED for one in product.variants)
-        if product.status != (wanted := ProductStatus.stated(gone)):
-            self.status(product, wanted)
+        if product.status != (status := ProductStatus.stated(gone)):
+            self.status(product, status)
 
     def held(self, key: str, product: str) -> Variant | None:
         """Return the stored variant that the key refers to for the product: kept apart, its own, or to be moved to it; else None."""
@@ -165,7 +165,7 @@ class CatalogueReconciler:
                 return variant
         return None
 
-    def _keep_apart(self, product: Product, stated: VariantStatement) -> None:
+    def _separate_key(self, product: Product, stated: VariantStatement) -> None:
         """Give a variant that several products of the feed state a separate, longer key."""
         owner, variant = self._owned.get(stated.key, (product, None))
         if owner is product or variant is None or not self.present(owner.key):
@@ -176,13 +176,13 @@ class CatalogueReconciler:
             stated.key = f"{stated.key} / {product.key}"
 
     def stock(self, product: Product, statement: VariantStatement) -> None:
-        """Apply the offers that the stock stream states for a known variant.
+        """Apply the offers that the stock stream states for a stored variant.
 
-        A complete sheet that has lost a location withdraws what it stated there. A single blank or unreadable cell of a
-        location it still has says nothing.
+        Offers at a location that a complete sheet no longer has are withdrawn. A blank or unreadable cell at a location
+        that it still has changes nothing.
         """
         variant = next(entry for entry in product.variants if entry.key == statement.key)
-        self._offers(product, variant, self._located(variant, statement.offers))
+        self._offers(product, variant, self._expand_locations(variant, statement.offers))
         places = self.places
         if self.complete and places is not None and statement.covers_locations:
             self.withdraw(product, [offer for offer in variant.offers if offer.location not in places])
@@ -232,14 +232,14 @@ class CatalogueReconciler:
                 self.withdraw(product, variant.offers)
 
     def status(self, product: Product, status: ProductStatus) -> None:
-        """Change the lifecycle status of a product, after an absence or a flag of the source."""
+        """Change the lifecycle status of a product after an absence or a statement of the source."""
         change = FieldChange("status", product.status, status)
         product.status = status
         kind = "product.discontinued" if status == ProductStatus.DISCONTINUED else "product.updated"
         self._product_changed(product, [change], kind)
 
     def refile(self, product: Product) -> None:
-        """File a stored product, whose data is plain, by the rules of now."""
+        """Recompute the category of a stored product, whose data is plain, by the current rules."""
         data = self.filing.refiled(product.data, product.stated_category)
         if changes := differences.changed(product.data, data):
             product.data = data
@@ -273,9 +273,9 @@ class CatalogueReconciler:
             self.batch.changed_products.append(product)
             self._touch(product)
         product.data = statement.data
-        wanted = ProductStatus.stated(statement.discontinued)
-        if statement.discontinued is not None and product.status != wanted:
-            self.status(product, wanted)
+        status = ProductStatus.stated(statement.discontinued)
+        if statement.discontinued is not None and product.status != status:
+            self.status(product, status)
         if changes:
             self._product_changed(product, changes, "product.updated")
 
@@ -289,13 +289,13 @@ class CatalogueReconciler:
         if variant is None:
             self._room.refuse(product, "variants", self.line, self.problems)
             return
-        offers = self._located(variant, stated.offers)
+        offers = self._expand_locations(variant, stated.offers)
         self._offers(product, variant, offers)
         if (self.complete and stated.covers_locations) or stated.restated:
             places = {offer.location for offer in offers}
             self.withdraw(product, [offer for offer in variant.offers if offer.location not in places])
 
-    def _located(self, variant: Variant, offers: list[OfferStatement]) -> list[OfferStatement]:
+    def _expand_locations(self, variant: Variant, offers: list[OfferStatement]) -> list[OfferStatement]:
         """Return the stated offers, those without a location at each location where the source offers the variant."""
         live = [one.location for one in variant.offers if one.source == self.source.id and one.withdrawn_at is None]
         return offers if self.replaces_data else at_locations(offers, live)
@@ -321,14 +321,14 @@ class CatalogueReconciler:
     def _states_status(self, variant: Variant, stated: VariantStatement) -> bool:
         """Return whether a variant is no longer discontinued unless its rows say so.
 
-        Without a cell of the status that is so where an availability said it, or the item was absent, and a row states an
-        availability again.
+        Without a status column this holds if a row states an availability again after an availability marked the variant
+        as discontinued, or after the variant was absent.
         """
         if stated.states_status:
             return True
-        was_word = any(one.data.get("availability") == Availability.DISCONTINUED for one in variant.offers)
+        by_availability = any(one.data.get("availability") == Availability.DISCONTINUED for one in variant.offers)
         absent = bool(variant.offers) and all(one.withdrawn_at is not None for one in variant.offers)
-        return (was_word or absent) and any("availability" in one.data for one in stated.offers)
+        return (by_availability or absent) and any("availability" in one.data for one in stated.offers)
 
     def _new_variant(self, product: Product, stated: VariantStatement) -> Variant:
         variant = Variant(
@@ -431,7 +431,7 @@ class CatalogueReconciler:
             self._keep_offer(product, offer)
 
     def _bound_arrivals(self, product: Product, offer: Offer, data: dict[str, Any]) -> None:
-        """Leave out of an offer's new facts the arrivals that the product has no room for."""
+        """Remove incoming stock from an offer's new data if it exceeds the product's size limit."""
         if "incoming" in data and not self._room.arrivals(product, offer.data, data):
             self._room.refuse(product, "incoming", self.line, self.problems)
             del data["incoming"]
@@ -472,7 +472,7 @@ class CatalogueReconciler:
         changes: list[Changed],
         facets: list[str] | None = None,
     ) -> None:
-        """Count a change of something of the product, and make the event of it."""
+        """Count a change of the product, a variant or an offer, and append its event."""
         self._touch(product)
         self.counts[count] = self.counts.get(count, 0) + 1
         ids: dict[str, Any] = {"id": thing.id}

@@ -1,4 +1,4 @@
-"""How much more a product may come to (domain/kernel/bounds.py), counting what it keeps from runs and pushes before."""
+"""Size limits of a product (domain/kernel/bounds.py), including data kept from earlier runs and pushes."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -9,47 +9,47 @@ from domain.kernel.bounds import MIB, OFFERS, PRODUCT_BYTES, VARIANTS_HELD
 from domain.kernel.problems import Problem, ProblemKind
 
 _VARIANT = 256 << 10
-"""Bytes that no variant's data comes to: five trimmed lists, and texts."""
+"""Upper bound of a variant's data in bytes: five trimmed lists, and texts."""
 _OFFER = 8 << 10
-"""Bytes that no offer comes to: a location of a thousand characters, and a hundred arrivals."""
+"""Upper bound of an offer in bytes: a location of a thousand characters, and a hundred arrivals."""
 _FIXED = 360
-"""Bytes of an offer, or around a variant, beside what they hold: ids, times, prices."""
+"""Bytes of an offer, or of a variant's envelope, besides its content: IDs, times, prices."""
 _ARRIVAL = 48
 
 
 class Room:
-    """Of the products that one chunk changes. Nothing is weighed as long as even the largest of everything would fit."""
+    """Size accounting of the products that one chunk changes. Sizes are computed only if the upper bounds exceed the limit."""
 
     def __init__(self) -> None:
         self._counts: dict[str, list[int]] = {}
         self._weights: dict[str, int] = {}
-        self._told: dict[tuple[str, str], tuple[int, int]] = {}
+        self._refusals: dict[tuple[str, str], tuple[int, int]] = {}
 
     def refuse(self, product: Product, field: str, line: int | None, problems: list[Problem]) -> None:
-        """Tell that there was no room for one more, in the one problem of the product and field."""
-        count, place = self._told.get((product.id, field), (0, len(problems)))
-        self._told[product.id, field] = count + 1, place
+        """Report that an object exceeded the limit, in the one problem of the product and field."""
+        count, place = self._refusals.get((product.id, field), (0, len(problems)))
+        self._refusals[product.id, field] = count + 1, place
         detail = (
             f"No room for {count + 1:,} {field} more of {product.key}: a product keeps at most {VARIANTS_HELD:,} variants of "
             f"{OFFERS} offers each, and {PRODUCT_BYTES // MIB} MiB. What it has stays as it was."
         )
-        told = Problem(field, ProblemKind.TOO_LONG, detail, problems[place].line if count else line)
-        problems[place : place + 1] = [told]
+        problem = Problem(field, ProblemKind.TOO_LONG, detail, problems[place].line if count else line)
+        problems[place : place + 1] = [problem]
 
     def variant(self, product: Product, data: Mapping[str, Any], old: Variant | None = None) -> bool:
-        """Whether the product has room for a variant of that data: another one, or `old` (its own) as it is now."""
-        counts = self._counted(product)
+        """Return whether the variant data fits: as a new variant, or as the new data of `old`."""
+        counts = self._count_objects(product)
         if old is None and counts[0] >= VARIANTS_HELD:
             return False
-        if self._sure(counts, variants=1):
+        if self._fits_surely(counts, variants=1):
             counts[0] += old is None
             return True
         weight = size(data) + _FIXED if old is None else size(data) - size(old.data)
-        return self._takes(product, weight, counts, variants=old is None)
+        return self._add_weight(product, weight, counts, variants=old is None)
 
     def moved(self, product: Product, variant: Variant) -> bool:
-        """Whether the product has room for another's variant with its offers, and no longer counts what it had."""
-        counts = self._counted(product)
+        """Return whether a variant with its offers fits when moved to the product; discard the product's cached counts."""
+        counts = self._count_objects(product)
         if counts[0] >= VARIANTS_HELD:
             return False
         self._counts.pop(product.id)
@@ -57,32 +57,32 @@ class Room:
         return weight_of(product) + _weight(variant) <= PRODUCT_BYTES
 
     def offer(self, product: Product, variant: Variant, location: str, data: Mapping[str, Any]) -> bool:
-        """Whether the variant has room for another offer."""
-        counts = self._counted(product)
+        """Return whether another offer of the variant fits."""
+        counts = self._count_objects(product)
         if len(variant.offers) >= OFFERS:
             return False
-        if self._sure(counts, offers=1):
+        if self._fits_surely(counts, offers=1):
             counts[1] += 1
             return True
-        return self._takes(product, _offer_weight(location, data), counts, offers=1)
+        return self._add_weight(product, _offer_weight(location, data), counts, offers=1)
 
     def arrivals(self, product: Product, old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
-        """Whether the product has room for an offer's arrivals as they are now."""
-        counts = self._counted(product)
+        """Return whether the new incoming stock of an offer fits."""
+        counts = self._count_objects(product)
         weight = _ARRIVAL * (len(new.get("incoming", ())) - len(old.get("incoming", ())))
-        return weight <= 0 or self._sure(counts) or self._takes(product, weight, counts)
+        return weight <= 0 or self._fits_surely(counts) or self._add_weight(product, weight, counts)
 
-    def _counted(self, product: Product) -> list[int]:
+    def _count_objects(self, product: Product) -> list[int]:
         counts = self._counts.get(product.id)
         if counts is None:
             variants = product.variants
             counts = self._counts[product.id] = [len(variants), sum([len(variant.offers) for variant in variants])]
         return counts
 
-    def _sure(self, counts: list[int], variants: int = 0, offers: int = 0) -> bool:
+    def _fits_surely(self, counts: list[int], variants: int = 0, offers: int = 0) -> bool:
         return (counts[0] + variants) * _VARIANT + (counts[1] + offers) * _OFFER <= PRODUCT_BYTES
 
-    def _takes(self, product: Product, weight: int, counts: list[int], variants: int = 0, offers: int = 0) -> bool:
+    def _add_weight(self, product: Product, weight: int, counts: list[int], variants: int = 0, offers: int = 0) -> bool:
         held = self._weights.get(product.id)
         if held is None:
             held = weight_of(product)
@@ -96,7 +96,7 @@ class Room:
 
 
 def weight_of(product: Product) -> int:
-    """Bytes of a product's variants and offers, as JSON, to some hundredths."""
+    """Return the approximate size of a product's variants and offers as JSON, in bytes."""
     return sum(map(_weight, product.variants))
 
 
@@ -106,7 +106,7 @@ def _weight(variant: Variant) -> int:
 
 
 def _data_size(data: Any) -> int:
-    """Of data that is plain, or packed as JSON already."""
+    """Return the size in bytes of data that is plain or already packed as JSON."""
     return size(data) if isinstance(data, Mapping) else len(bytes(data))
 
 

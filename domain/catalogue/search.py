@@ -1,4 +1,4 @@
-"""Keys of the words that products are found by, stored as they are computed here (architecture §6)."""
+"""Search terms of products, stored as they are computed here (architecture §6)."""
 
 import re
 import unicodedata
@@ -9,13 +9,13 @@ from domain.catalogue.categories import above
 from domain.catalogue.model import Availability, Product
 
 QUERY_WORDS = 8
-"""How many words of a query count (docs/conventions.md#search-and-filters)."""
+"""Maximum number of words of a query (docs/conventions.md#search-and-filters)."""
 
 AVAILABILITY_TERMS = ("a:", "a;")
-"""Every availability's term stands from the first to below the second."""
+"""Bounds of the availability terms: from the first (inclusive) to the second (exclusive)."""
 
 CODES = ("external_id", "sku", "gtin", "mpn")
-"""Filters by what others know an item by: each takes many values, of which any will do."""
+"""Filters by product codes: each takes many values, any of which may match."""
 
 _WORD = re.compile(r"[^\W_]+")
 _BETWEEN_DIGITS = re.compile(r"[\s-]")
@@ -43,7 +43,7 @@ def code(text: str) -> str:
 
 
 def exact_codes(codes: Iterable[str]) -> dict[str, str]:
-    """SKUs or MPNs with what each is indexed by, its `code`; one without a letter or digit finds nothing."""
+    """Return the index key (see `code`) of each SKU or MPN; codes without a letter or digit are left out."""
     return {exact: made for text in codes if (made := code(exact := text.strip()))}
 
 
@@ -69,32 +69,32 @@ def query_words(q: str) -> list[str]:
 
 
 def word_term(word: str) -> str:
-    """How a folded word stands among a product's terms."""
+    """Return the search term of a folded word."""
     return "w:" + word
 
 
 def category_term(category: str) -> str:
-    """How a category stands among the terms of the products in it and below it."""
+    """Return the search term of a category, for the products in it and below it."""
     return "c:" + category
 
 
 def availability_term(availability: str) -> str:
-    """How the availability of an offer stands among its product's terms."""
+    """Return the search term of an offer's availability."""
     return "a:" + availability
 
 
 def source_term(source: str) -> str:
-    """How a source stands among the terms of its products, and of those that they are merged into."""
+    """Return the search term of a source, for its products and those they are merged into."""
     return "s:" + source
 
 
 def path_terms(source: str) -> tuple[str, str]:
-    """Every term of a source's category paths stands from the first to below the second."""
+    """Return the bounds of the terms of a source's category paths: the first (inclusive) and the end (exclusive)."""
     return f"p:{source}:", f"p:{source};"
 
 
 def path_term(source: str, path: Iterable[str]) -> str:
-    """How a source's category path stands among the terms of the products that have it."""
+    """Return the search term of a source's category path."""
     return path_terms(source)[0] + sha256("\x1f".join(path).encode()).hexdigest()[:32]
 
 
@@ -106,7 +106,7 @@ def availabilities(product: Product) -> frozenset[str]:
 
 
 def terms(product: Product) -> set[str]:
-    """Everything a product is found by, codes apart: words, categories with all above, availabilities, its source and its path."""
+    """Return all search terms of a product except codes: words, categories, availabilities, its source and its category path."""
     data = product.data
     found = {word_term(word) for word in words(data.get("title"), data.get("brand"))}
     found.update(map(category_term, above(data.get("category"))))

@@ -1,4 +1,4 @@
-"""What a source states: a product with its variants and their offers, as a feed or a pushed record gave them."""
+"""Statements of a source: a product with its variants and their offers, from a feed or a pushed record."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
@@ -8,12 +8,12 @@ from domain.catalogue.data import OfferData, ProductData, VariantData
 from domain.catalogue.differences import CHECKED, PRICE_FIELDS, merge_data
 
 NO_LOCATION = "default"
-"""The location of offers whose record names none."""
+"""The location of offers whose record has none."""
 
 
 @dataclass(slots=True)
 class OfferStatement:
-    """A source's offer of one variant at one location; `data` holds only what this feed states.
+    """A source's statement of one variant's offer at one location; `data` holds only the stated fields.
 
     `blank` names the fields whose columns its rows leave blank: `offer.compare_at`.
     """
@@ -24,7 +24,7 @@ class OfferStatement:
 
     @property
     def is_general(self) -> bool:
-        """True if it applies wherever the item is offered: it names no location and states no stock."""
+        """Whether the offer applies at every location of the item: it has no location and states no stock."""
         return self.location == NO_LOCATION and self.data.keys().isdisjoint(CHECKED)
 
 
@@ -32,10 +32,9 @@ class OfferStatement:
 class VariantStatement:
     """A source's statement of one variant; `key` is the source's own key for it, unique within the source.
 
-    `restated`: its offers are all there are, so that others are withdrawn, whatever kind of run this is. `blank` names the
-    fields whose columns its rows leave blank: `variant.dimensions.width`. Its rows do not state what they have no
-    cells for: `covers_locations` is false without cells of stock or locations, so that offers elsewhere stay, `states_status`
-    without one of the status or availability. `cartons` are the cells of numbered cartons.
+    `restated`: its offers are complete, so that all others are withdrawn in any kind of run. `blank` names the fields
+    whose columns its rows leave blank: `variant.dimensions.width`. `covers_locations` is false if the rows have no cells
+    of stock or locations, so that offers elsewhere stay; `states_status` if they have none of the status or availability. `cartons` are the cells of numbered cartons.
     """
 
     key: str
@@ -52,11 +51,11 @@ class VariantStatement:
 class ProductStatement:
     """A source's statement of one product; `key` is the source's own key for it.
 
-    `blank` names its own fields whose columns the rows leave blank: `product.brand`. `restated`: its variants are all there are.
+    `blank` names its own fields whose columns the rows leave blank: `product.brand`. `restated`: its variants are complete.
     `discontinued` is None where the record does not state it. `names_product` is false for an item of a feed without a
-    column for products: a variant that is known stays with its product, unless the item has another title.
-    Of a pushed record, which is merged before it is applied (domain/ingestion/merging.py), data may hold None for what is to
-    be removed, and `alone` marks one that names offers and nothing else.
+    column for products: a stored variant stays with its product, unless the item has another title.
+    The data of a pushed record, which is merged before it is applied (domain/ingestion/merging.py), may hold None for
+    fields to remove; `alone` marks a record that has offers only.
     """
 
     key: str
@@ -129,26 +128,28 @@ def together(first: ProductStatement, second: ProductStatement) -> ProductStatem
         mine.covers_locations |= variant.covers_locations
         mine.states_status |= variant.states_status
         mine.cartons = cartons
-        mine.offers = _merged_offers(mine.offers, variant.offers)
+        mine.offers = _merge_offers(mine.offers, variant.offers)
     if first.discontinued is None or second.discontinued:
         first.discontinued = second.discontinued
     return first
 
 
 def at_locations(offers: list[OfferStatement], locations: Collection[str]) -> list[OfferStatement]:
-    """Return the offers with general ones at each of the locations instead; as they are if there is no location."""
+    """Return the offers with general ones copied to each location; unchanged if there are no locations."""
     general = next((offer for offer in offers if offer.is_general), None)
     if general is None or not locations:
         return offers
     known = {offer.location: offer for offer in offers if offer is not general}
     return [
-        _completed(known[place], general) if place in known else OfferStatement(place, {**general.data}, general.blank)
+        _complete_offer(known[place], general)
+        if place in known
+        else OfferStatement(place, {**general.data}, general.blank)
         for place in dict.fromkeys((*locations, *known))
     ]
 
 
-def _completed(offer: OfferStatement, other: OfferStatement) -> OfferStatement:
-    """Fill in what the offer does not state by the other; prices only in its currency, and compare_at only with its price."""
+def _complete_offer(offer: OfferStatement, other: OfferStatement) -> OfferStatement:
+    """Return the offer completed by another: prices only in the same currency, and compare_at only with its price."""
     facts: dict[str, Any] = dict(other.data)
     if "currency" in offer.data and offer.data["currency"] != facts.get("currency"):
         facts = {name: value for name, value in facts.items() if name not in PRICE_FIELDS}
@@ -157,10 +158,10 @@ def _completed(offer: OfferStatement, other: OfferStatement) -> OfferStatement:
     return OfferStatement(offer.location, {**facts, **offer.data}, offer.blank | other.blank)  # type: ignore[typeddict-item]
 
 
-def _merged_offers(first: list[OfferStatement], second: list[OfferStatement]) -> list[OfferStatement]:
+def _merge_offers(first: list[OfferStatement], second: list[OfferStatement]) -> list[OfferStatement]:
     places = {offer.location for offer in (*first, *second) if not offer.is_general} - {NO_LOCATION}
     merged = {offer.location: offer for offer in at_locations(first, places)}
     for offer in at_locations(second, places):
         mine = merged.get(offer.location)
-        merged[offer.location] = offer if mine is None else _completed(mine, offer)
+        merged[offer.location] = offer if mine is None else _complete_offer(mine, offer)
     return list(merged.values())

@@ -1,4 +1,4 @@
-"""Which category a source's category path most likely means: nothing rather than a wrong one."""
+"""Suggestions of the category for a source's category path; no suggestion is preferred to a wrong one."""
 
 import re
 from collections import Counter, defaultdict
@@ -13,14 +13,14 @@ from domain.catalogue.category_rules import CategoryPath, CategoryRules
 from domain.catalogue.category_words import NAMES, NEUTRAL
 from domain.catalogue.search import fold, split
 
-_LONGEST = 300
-"""Characters of a path that are looked at; a longer one is no name."""
-_MOST_WORDS = 16
-"""Words of such a path, and its levels."""
+_MAX_CHARS = 300
+"""Maximum number of characters of a path that is considered; a longer one is not a name."""
+_MAX_WORDS = 16
+"""Maximum number of words and levels of such a path."""
 _PLACES = ("outdoor", "kids", "bathroom")
-"""What makes another thing of a chair: named in the path, it must be part of the category's own name."""
+"""Places that make a different category of a piece of furniture: the suggested category must belong to the place."""
 _ANYWHERE = ("rugs", "lighting", "decor")
-"""What stays what it is in such a place."""
+"""Top categories that a place does not change."""
 _JOINING = frozenset("and und et y e".split())
 _SIGNS = re.compile(r"[&+,/|;]")
 
@@ -28,7 +28,7 @@ Phrase: TypeAlias = tuple[str, ...]
 
 
 class Learned:
-    """What rules of other sources say of the same path, in whatever case and accents."""
+    """The categories that rules of other sources assign to the same path, ignoring case and accents."""
 
     def __init__(self, others: Iterable[CategoryRules]) -> None:
         self._fold = cache(fold)  # paths share most of their levels
@@ -55,14 +55,14 @@ def suggest(path: Sequence[str], words: Callable[[str], Phrase] | None = None) -
     several things, it is the nearest category above them all. `words` is `words_of`, or what remembers its results
     where many paths share their levels.
     """
-    if not path or len(path) > _MOST_WORDS or sum(map(len, path)) > _LONGEST:
+    if not path or len(path) > _MAX_WORDS or sum(map(len, path)) > _MAX_CHARS:
         return None
     *higher, level = map(words or words_of, path)
     above = [word for words_above in higher for word in words_above]
-    if len(above) + len(level) > _MOST_WORDS or not _vocabulary().words.issuperset((*above, *level)):
+    if len(above) + len(level) > _MAX_WORDS or not _vocabulary().words.issuperset((*above, *level)):
         return None
     whole = _vocabulary().whole.get(level)
-    found = [whole] if whole else _joined(above, level)
+    found = [whole] if whole else _categories_of_parts(above, level)
     common = _common(found) if found else None
     return common.id if common and _in_place(common, {*above, *level}) else None
 
@@ -85,21 +85,23 @@ def _singular(word: str) -> str:
     return word.removesuffix("s")
 
 
-def _joined(above: Sequence[str], level: Phrase) -> list[Category]:
+def _categories_of_parts(above: Sequence[str], level: Phrase) -> list[Category]:
     """Return the categories of the parts of a level, such as `Accent & Arm Chairs`; empty if a part is unknown."""
     parts: list[list[str]] = [[]]
     for word in level:
         parts.append([]) if word in _JOINING else parts[-1].append(word)
     found: list[Category] = []
     for part in filter(None, parts):
-        meant = _meant(above, part) or (_meant(above, [*part, level[-1]]) if part[-1] != level[-1] else [])
+        meant = _categories_of_part(above, part) or (
+            _categories_of_part(above, [*part, level[-1]]) if part[-1] != level[-1] else []
+        )
         if not meant:
             return []
         found += meant
     return found
 
 
-def _meant(above: Sequence[str], part: Sequence[str]) -> list[Category]:
+def _categories_of_part(above: Sequence[str], part: Sequence[str]) -> list[Category]:
     """Return the categories whose names consist of the part's words, possibly preceded by words of the levels above."""
     known, words = _vocabulary(), (*above, *part)
     possible = {
@@ -108,12 +110,12 @@ def _meant(above: Sequence[str], part: Sequence[str]) -> list[Category]:
     names = {phrase for phrase in possible if not known.place_words.issuperset(phrase)} or possible
     longest = [one for one in names if not any(set(one) < set(other) for other in names)]
     explained = {word for phrase in longest for word in phrase} | known.place_words
-    asked = set(part) - NEUTRAL or set(part)
-    return [known.phrases[one] for one in longest] if asked <= explained else []
+    significant = set(part) - NEUTRAL or set(part)
+    return [known.phrases[one] for one in longest] if significant <= explained else []
 
 
 def _ends_in(phrase: Phrase, words: Phrase, start: int) -> bool:
-    """Whether the phrase's words stand among the words in its order, the last one at `start` or behind."""
+    """Return whether the phrase's words occur in order among the words, the last one at or after `start`."""
     place = len(words)
     for number, word in enumerate(reversed(phrase)):
         place = next((at for at in range(place - 1, -1, -1) if words[at] == word), -1)

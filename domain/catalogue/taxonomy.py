@@ -1,6 +1,6 @@
-"""The furniture taxonomy: one tree of our own, with the Google product category that means the same where one does.
+"""The furniture taxonomy: our own tree, with the equivalent Google product category where there is one.
 
-Each line is a depth (by its indentation of two blanks), a slug that never changes, a name, and perhaps Google's number.
+Each line has an indentation of two blanks per level, a stable slug, a name and, optionally, Google's category number.
 """
 
 TREE = """\

@@ -1,4 +1,4 @@
-"""Leaving out what is too much of a product (domain/kernel/bounds.py): always the same entries for the same statement."""
+"""Trimming of product data that exceeds the limits (domain/kernel/bounds.py), deterministic for a given statement."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -9,14 +9,14 @@ from domain.catalogue.category_rules import MOST_LEVELS
 from domain.kernel.bounds import AXES, ITEM_CHARS, ITEMS, PRODUCT_LIST_BYTES, VARIANT_LIST_BYTES
 
 _FEW = 4
-"""So many parts, boxes or pictures, whose texts their parsers bound, are looked at no further."""
+"""Lists of up to this many components, cartons or media need no size check, because their parsers bound the texts."""
 _MANY = 16
-"""So many boxes, or a product's pictures; and so many parts, when their names and codes are short."""
+"""The same for cartons, a product's media, and components with short names and codes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Excess:
-    """What of a field is left out: how many entries, and the first of them."""
+    """The entries that were removed from a field: their number, and the first of them."""
 
     field: str
     count: int
@@ -24,12 +24,12 @@ class Excess:
 
 
 def size(value: Any) -> int:
-    """Bytes of a value as JSON."""
+    """Return the size of a value as JSON, in bytes."""
     return len(json.dumps(value, default=str, ensure_ascii=False, separators=(",", ":")).encode())
 
 
 def trim_product(data: dict[str, Any]) -> Sequence[Excess]:
-    """Leave out of a product's data what is too much, in place; answers what that was."""
+    """Remove excess entries from a product's data in place, and return what was removed."""
     found: list[Excess] = []
     for name, entries in (("tags", ITEMS), ("features", ITEMS), ("category_path", MOST_LEVELS)):
         if (texts := data.get(name)) and (len(texts) > entries or len("".join(texts)) > ITEM_CHARS):
@@ -43,7 +43,7 @@ def trim_product(data: dict[str, Any]) -> Sequence[Excess]:
 
 
 def trim_variant(data: dict[str, Any]) -> Sequence[Excess]:
-    """Leave out of a variant's data what is too much, in place; answers what that was."""
+    """Remove excess entries from a variant's data in place, and return what was removed."""
     found: list[Excess] = []
     if (axes := data.get("axes")) and (
         len(axes) > _FEW or len("".join(axes)) + len("".join(filter(None, axes.values()))) > ITEM_CHARS
@@ -64,33 +64,33 @@ def trim_variant(data: dict[str, Any]) -> Sequence[Excess]:
 
 
 def _small(parts: Sequence[Any]) -> bool:
-    """Whether parts come to less than a list's bytes, as a quick look tells."""
+    """Return whether the components are certainly below the size limit of a list."""
     return len(parts) <= _MANY and sum([len(p.get("sku", "")) + len(p.get("name", "")) for p in parts]) <= ITEM_CHARS
 
 
 def _trim(data: dict[str, Any], name: str, most: int, found: list[Excess], items: int = ITEMS) -> None:
-    """Keep the first entries that fit, in their order; one that is too long by itself is left out alone."""
+    """Keep the first entries that fit, in order; an entry that is too long by itself is skipped."""
     entries = data[name]
     kept: list[Any] = []
-    left, first, used = 0, None, 0
+    removed, first, used = 0, None, 0
     for entry in entries.items() if isinstance(entries, Mapping) else entries:
         weight = size(entry) if len(kept) < items and used < most and _fits(entry) else most
         if used + weight < most:
             kept.append(entry)
             used += weight
         else:
-            left, first = left + 1, entry if first is None else first
-    if not left:
+            removed, first = removed + 1, entry if first is None else first
+    if not removed:
         return
     if kept:
         data[name] = dict(kept) if isinstance(entries, Mapping) else kept
     else:
         del data[name]
-    found.append(Excess(name, left, first))
+    found.append(Excess(name, removed, first))
 
 
 def _fits(entry: Any) -> bool:
-    """Whether none of an entry's texts is too long."""
+    """Return whether all texts of an entry are within the limit."""
     if isinstance(entry, str):
         return len(entry) <= ITEM_CHARS
     texts = entry.values() if isinstance(entry, Mapping) else entry

@@ -1,1 +1,1 @@
-"""Stock checks: asking the sources of one variant what can be had of it now."""
+"""Stock checks: requests to the sources of one variant for its current stock."""

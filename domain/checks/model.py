@@ -1,4 +1,4 @@
-"""A stock check: what the sources of one variant were asked, and what each of its offers comes to (docs/conventions.md#stock-checks)."""
+"""Stock checks and their results for each offer of a variant (docs/conventions.md#stock-checks)."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -11,14 +11,14 @@ from domain.kernel.problems import Problem, ProblemKind
 from domain.runs.model import OPEN, Run
 
 OPEN_CHECKS = 20
-"""How many checks of one source wait at most."""
+"""Maximum number of open checks of one source."""
 PAUSES = (0.1, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8)
-"""Seconds between the looks at what came of a check: four in all."""
+"""Seconds between polls of a check: four in all."""
 _UNSTATED = "location"
 
 
 class CheckStatus(StoredEnum):
-    """Where a check stands."""
+    """The status of a check."""
 
     QUEUED = "queued"
     SUCCEEDED = "succeeded"
@@ -26,7 +26,7 @@ class CheckStatus(StoredEnum):
 
 
 class CheckFault(StoredEnum):
-    """Why an offer's source was not asked, or its answer tells nothing of the offer; else it is the run's error code."""
+    """The reason why an offer's source was not asked or did not state the offer; otherwise the run's error code applies."""
 
     NOT_CHECKABLE = "not_checkable"
     SOURCE_NOT_ACTIVE = "source_not_active"
@@ -36,7 +36,7 @@ class CheckFault(StoredEnum):
 
 @dataclass(frozen=True, slots=True)
 class CheckFailure:
-    """Why there is no answer for an offer: a code (CheckFault, or that of the run) and a sentence."""
+    """The reason why an offer has no result: a code (CheckFault, or that of the run) and a sentence."""
 
     code: str
     message: str
@@ -44,9 +44,9 @@ class CheckFailure:
 
 @dataclass(frozen=True, slots=True)
 class CheckResult:
-    """One offer as it stands. Without `failure` and `checked_at` its source has been asked and has not answered yet.
+    """The result for one offer. Without `failure` and `checked_at` the source has not responded yet.
 
-    `run` is the run that asks, None where none does.
+    `run` is the run that asks the source, None if there is none.
     """
 
     source: str
@@ -59,13 +59,13 @@ class CheckResult:
 
     @property
     def waits(self) -> bool:
-        """Whether the answer is still to come."""
+        """Whether the response is outstanding."""
         return self.checked_at is None and self.failure is None
 
 
 @dataclass(frozen=True, slots=True)
 class StockCheck:
-    """A check of one variant, a result for each of its offers that is not withdrawn."""
+    """A check of one variant, with a result for each offer that is not withdrawn."""
 
     id: str
     variant: str
@@ -73,7 +73,7 @@ class StockCheck:
 
     @property
     def status(self) -> CheckStatus:
-        """Queued while any answer is to come; then succeeded when there was one, else failed."""
+        """Queued while a response is outstanding; then succeeded if any source responded, otherwise failed."""
         if any(result.waits for result in self.results):
             return CheckStatus.QUEUED
         answered = any(result.failure is None for result in self.results)
@@ -81,7 +81,7 @@ class StockCheck:
 
     @property
     def runs(self) -> Sequence[str]:
-        """The runs that ask, each once."""
+        """The distinct IDs of the runs that ask the sources."""
         return list(dict.fromkeys(result.run for result in self.results if result.run is not None))
 
 
@@ -114,7 +114,7 @@ def unstated(offers: Iterable[Offer]) -> list[Problem]:
         Problem(
             _UNSTATED,
             ProblemKind.MISSING,
-            f"The source's answer states no stock at {offer.location}; what was known of it stays.",
+            f"The source's response has no stock at {offer.location}. The previous stock is kept.",
             external_id=offer.id,
         )
         for offer in offers
@@ -122,5 +122,5 @@ def unstated(offers: Iterable[Offer]) -> list[Problem]:
 
 
 def is_unstated(problem: Problem, offer: str) -> bool:
-    """Whether the problem says that the offer was not named."""
+    """Return whether the problem reports that the response did not contain the offer."""
     return problem.field == _UNSTATED and problem.external_id == offer

@@ -1,1 +1,1 @@
-"""Which items of two vendors are the same thing: facts, candidates, evidence, probability."""
+"""Matching of items of different vendors: features, candidates, evidence, probability."""

@@ -1,4 +1,4 @@
-"""Candidates of a batch of items from every other source, compared and scored; what must be read of the index is requested step by step."""
+"""Candidates of a batch of items from all other sources, compared and scored; index reads are requested step by step."""
 
 from collections import defaultdict
 from collections.abc import Collection, Container, Generator, Iterable, Mapping, Sequence
@@ -45,25 +45,25 @@ def offered(pair: Scored, left: Item, right: Item, weights: Weights) -> ScoredPa
 
 
 Sources = tuple[str, str]
-"""Two sources, the lesser first."""
+"""Two sources in ascending order."""
 KEYS = 60_000
-"""Keys that are remembered from batch to batch, about."""
+"""Approximate number of keys cached between batches."""
 SHARE = 0.45
-"""What an item must have of the keys that the best candidate shares, to be one."""
+"""Minimum share of the best candidate's key information that another candidate must reach."""
 _NOBODY: Final[Mapping[str, Listed]] = {}
 _NONE = Listed(0)
 
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What must be read next: who shares these keys, and these items."""
+    """A request to the index: keys to list, and items to load."""
 
     keys: Collection[str] = ()
     numbers: Collection[int] = ()
 
 
 class CandidateCache:
-    """Keys and items that were read. It holds good while the index stays as it is: make another one when that changes."""
+    """Cache of keys and items, valid as long as the index is unchanged."""
 
     def __init__(self) -> None:
         self._keys: dict[str, Mapping[str, Listed]] = {}
@@ -73,13 +73,13 @@ class CandidateCache:
         self._rarities: dict[Sources, Rarity] = {}
 
     def missing(self, keys: Iterable[str], numbers: Iterable[int]) -> Wanted:
-        """Return those of the keys and items that were not read yet."""
+        """Return a request for those keys and items that are not cached."""
         unread = {number for number in numbers if number not in self._items}
         self._items.update({number: self._before[number] for number in unread & self._before.keys()})
         return Wanted(sorted({key for key in keys if key not in self._keys}), sorted(unread - self._before.keys()))
 
     def item(self, number: int) -> Item:
-        """Return an item that was read. Raises KeyError."""
+        """Return a cached item. Raises KeyError."""
         return self._items[number]
 
     def keys_of(self, item: Item) -> list[str]:
@@ -91,12 +91,12 @@ class CandidateCache:
     def add(
         self, keys: Collection[str], listed: Mapping[str, Mapping[str, Listed]], items: Collection[Item] = ()
     ) -> None:
-        """Take in what was asked for; keys that nobody has are remembered as such."""
+        """Cache the response to a request; keys without items are cached as such."""
         self._keys.update((key, listed.get(key, _NOBODY)) for key in keys)
         self._items.update((item.number, item) for item in items)
 
     def evict(self) -> None:
-        """Between two batches: what has become too much is dropped; items stay for one batch after they were looked at."""
+        """Evict excess entries between two batches; items stay for one batch after their last use."""
         if len(self._keys) > KEYS:
             self._keys.clear()
             self._rarities.clear()
@@ -104,16 +104,16 @@ class CandidateCache:
         self._keys_of.clear()
 
     def listed(self, key: str, source: str) -> Listed:
-        """Return who of a source has a key."""
+        """Return the listing of a key for a source."""
         return self._keys.get(key, _NOBODY).get(source, _NONE)
 
     @property
     def sources(self) -> list[str]:
-        """Every source that has items; the key ALL must have been read."""
+        """Return every source with items; the key ALL must be cached."""
         return sorted(self._keys[ALL])
 
     def neighbours(self, item: Item, source: str, share: float = SHARE) -> list[int]:
-        """Return the numbers of a source's items that share most with an item, best first; none with less than `share` of the best one's."""
+        """Return the numbers of a source's items that share most with an item, best first; those below `share` of the best are left out."""
         lists = [
             (found.items, key, found.numbers)
             for key in self.keys_of(item)
@@ -137,32 +137,32 @@ class CandidateCache:
         return self._rarities[sources]
 
     def knows_brand(self, sources: Sources, item: MatchFeatures) -> bool:
-        """Return whether both sources give several items this item's brand."""
+        """Return whether each source has several items of this item's brand."""
         key = brand_key(item)
         return all(self.listed(key, source).items >= OFTEN for source in sources)
 
 
 _FEWEST_SOURCES = 2
-_RIVALS = -5.0
-"""log2 odds below which a candidate is nobody's rival here."""
+_MIN_RIVAL_ODDS = -5.0
+"""Minimum log2 odds of a candidate to count as a rival."""
 R = TypeVar("R")
 
 
 Steps = Generator[Wanted, None, R]
 _Neighbours = tuple[Item, str, list[Item]]
-"""An item, another source, and its items that are worth comparing."""
+"""An item with its comparable items of another source."""
 
 
 @dataclass(frozen=True, slots=True)
 class BatchResult:
-    """What came of a batch: the pairs that are offered, and items of other sources whose older pairs may be weaker now."""
+    """The result of a batch: pairs to offer, and items of other sources whose earlier pairs must be matched again."""
 
     pairs: Sequence[ScoredPair]
     disturbed: Sequence[str]
 
 
 class BatchMatcher:
-    """Matches batches of items that are in the index. `fresh` are the numbers of all that were read anew this time."""
+    """Matcher of batches of indexed items. `fresh` are the numbers of all items that were indexed again this time."""
 
     def __init__(self, cache: CandidateCache, weights: Weights, fresh: Container[int] = ()) -> None:
         self._cache, self._weights, self._fresh = cache, weights, fresh
@@ -170,7 +170,7 @@ class BatchMatcher:
         self._of: dict[str, Item] = {}
 
     def linked(self, batch: Sequence[Item], moved: Container[str]) -> Steps[BatchResult]:
-        """Return the pairs of the batch that are offered, weighed against what rivals them; `moved` are its variants that have changed."""
+        """Return the pairs of the batch to offer, scored against rivals; `moved` are its changed variants."""
         near = yield from self._candidates(batch)
         total = cache(self._weights.total)
         contended = {
@@ -182,17 +182,17 @@ class BatchMatcher:
         yield from self._require(keys=self._keys_of(contended.values()))
         yield from self._compare_all([(contended[number, source], source) for number, source in sorted(contended)])
         own = {item.variant for item in batch}
-        made = self._scored()
+        made = self._score_pairs()
         pairs = [
             offered(pair, self._of[pair.left], self._of[pair.right], self._weights)
             for pair in made
             if pair.odds.probability >= OFFERED_AT and not own.isdisjoint((pair.left, pair.right))
         ]
-        return BatchResult(pairs, self._disturbed(made, pairs, own, moved))
+        return BatchResult(pairs, self._find_affected(made, pairs, own, moved))
 
     def learnt(self, sample: Sequence[Item], start: Weights) -> Steps[Weights | None]:
-        """Return weights that fit the candidates of a sample; None where there are too few."""
-        # also from those that are hopeless: what coincidence means shows in them
+        """Return weights fitted to the candidates of a sample; None if there are too few."""
+        # including hopeless ones, which show how often features agree by coincidence
         near = yield from self._candidates(sample, share=0.0)
         sides: tuple[list[list[Levels]], list[list[Levels]]] = ([], [])
         for item, source, others in near:
@@ -204,7 +204,7 @@ class BatchMatcher:
         return learn(*sides, start) if min(map(len, sides)) >= FEWEST else learn(groups, groups, start)
 
     def _candidates(self, batch: Sequence[Item], share: float = SHARE) -> Steps[list[_Neighbours]]:
-        """Compare each item with those of every other source that are worth it; nothing is read where there is no other source."""
+        """Compare each item with its neighbours of every other source."""
         yield from self._require(keys=(ALL,))
         if len(self._cache.sources) < _FEWEST_SOURCES:
             return []
@@ -219,7 +219,7 @@ class BatchMatcher:
         yield from self._require(numbers={number for _, _, numbers in near for number in numbers})
         found = [(item, source, [self._cache.item(number) for number in numbers]) for item, source, numbers in near]
         others = {other.number: other.facts for _, _, neighbours in found for other in neighbours}
-        # what they may not share counts as well; of codes only shared ones do, which were read with the item
+        # unshared words count as well; of codes only shared ones, which were read with the item
         yield from self._require(
             keys={key for facts in others.values() for key in (*terms(facts), *counted_keys(facts))}
         )
@@ -232,19 +232,19 @@ class BatchMatcher:
                     self._of[left.variant], self._of[right.variant] = left, right
         return found
 
-    def _scored(self) -> list[Scored]:
-        """Return every pair that was compared and is worth it, weighed against its rivals."""
+    def _score_pairs(self) -> list[Scored]:
+        """Return all compared pairs worth offering, scored against their rivals."""
         facts = {variant: item.facts for variant, item in self._of.items()}
         made: list[Scored] = []
         for sources, pairs in sorted(self._pairs.items()):
             known = partial(self._cache.knows_brand, sources)
-            made += scored(facts, facts, pairs, self._weights, _RIVALS, known=known)
+            made += scored(facts, facts, pairs, self._weights, _MIN_RIVAL_ODDS, known=known)
         return made
 
-    def _disturbed(
+    def _find_affected(
         self, made: Iterable[Scored], pairs: Iterable[ScoredPair], own: set[str], moved: Container[str]
     ) -> list[str]:
-        """Return items that are offered to one that has moved, and that others may have been offered before."""
+        """Return the items of pairs with changed variants, whose earlier pairs may be affected."""
         taken = {other for pair in pairs for one, other in _both_ways(pair) if one in moved} - own
         return sorted(
             {

@@ -1,4 +1,4 @@
-"""The comparisons of two items: each looks at one feature and answers one of its levels."""
+"""Comparisons of two items: each compares one feature and returns one of its levels."""
 
 from bisect import bisect_left
 from collections.abc import Callable, Mapping
@@ -14,16 +14,16 @@ from domain.matching.words import COLOURS, alike, data
 
 _LONG = 9
 HUB = 3
-"""A code that more items than this bear names a family, not an item."""
+"""Maximum number of items with a code; a more frequent code identifies a family, not an item."""
 _ROUNDED = 1.02
 _FIGURES = 12
-"""Characters of a number that is compared by its value, at most."""
+"""Maximum number of digits of a number that is compared by value."""
 _OTHERWISE = 48
-"""Words of either title that are looked for in other spellings: each is held against each."""
+"""Maximum number of words of each title that are compared for alternative spellings, which is quadratic."""
 
 
 class Rarity:
-    """How rare what two items may share is among the items of both sides; what was worked out once is kept.
+    """Frequencies of codes and words among the items of both sides, cached.
 
     Attributes:
         codes: How many items bear a code.
@@ -43,19 +43,19 @@ Level = Callable[[MatchFeatures, MatchFeatures, Rarity], int]
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """A fact of two items. `levels` are from none to compare (0, which weighs nothing) over the best to the worst."""
+    """A comparison of two items. `levels` run from not comparable (0, without weight) through the best to the worst."""
 
     name: str
     levels: tuple[str, ...]
     level: Level
     shown: Callable[[MatchFeatures], object]
-    """What evidence tells of one item."""
+    """The value of an item that evidence shows."""
     ordered: bool = True
     """Whether a better level can never weigh less than a worse one."""
 
 
 class Different:
-    """The level of a comparison from which on its facts may contradict each other."""
+    """The level of a comparison from which on the features may be in conflict."""
 
     GTIN: Final = 2
     BRAND: Final = 3
@@ -86,7 +86,7 @@ def _code(a: MatchFeatures, b: MatchFeatures, rarity: Rarity) -> int:
 
 
 def _contained(a: MatchFeatures, b: MatchFeatures) -> bool:
-    """Return whether a code of one is a part of a code of the other: five characters or more, three of them digits, or a long one."""
+    """Return whether one item's code contains a code of the other: at least five characters with three digits, or a long one."""
     for one, other in product(a.codes, b.codes):
         short, long = (one, other) if len(one) < len(other) else (other, one)
         if len(short) >= 5 and short in long:
@@ -97,7 +97,7 @@ def _contained(a: MatchFeatures, b: MatchFeatures) -> bool:
 
 
 def _alike(left: frozenset[str], right: frozenset[str], rarity: Rarity) -> float:
-    """Return the information of words that are likely one, though written otherwise; each counts once."""
+    """Return the information of words that are probably the same in other spellings; each counts once."""
     ones, free = sorted((sorted(left)[:_OTHERWISE], sorted(right)[:_OTHERWISE]))
     gained = 0.0
     for one in ones:
@@ -113,7 +113,7 @@ _TITLE = (0.92, 0.8, 0.66, 0.52, 0.38, 0.22)
 
 
 def _title(a: MatchFeatures, b: MatchFeatures, rarity: Rarity) -> int:
-    """Hold the information that two titles share against what each has; brand and colours are facts of their own."""
+    """Compare the shared information of two titles with that of each; brand and colours are separate comparisons."""
     aside = a.brand | b.brand | a.colours | b.colours
     left, right = a.words - aside, b.words - aside
     parts = left & right, left - right, right - left
@@ -202,9 +202,9 @@ def _colour(a: MatchFeatures, b: MatchFeatures, rarity: Rarity) -> int:
 
 
 def colours_differ(a: MatchFeatures, b: MatchFeatures) -> bool:
-    """Return whether two stated colours agree in part, yet one names a shade more, or each says something that the other denies.
+    """Return whether two stated colours partly agree, but one has an additional shade or each has a word that the other lacks.
 
-    `grey lund` and `grey moss`, `white` and `white oak`. Colours that share no word may be two languages.
+    Examples: `grey lund` and `grey moss`, `white` and `white oak`. Colours without a shared word may be in two languages.
     """
     if not (a.colour_stated and b.colour_stated and a.colours & b.colours):
         return False
@@ -215,7 +215,7 @@ def colours_differ(a: MatchFeatures, b: MatchFeatures) -> bool:
 
 
 def sides_pairs(a: MatchFeatures, b: MatchFeatures) -> list[tuple[float, float]]:
-    """Return the lengths that two items both state, width and depth in whichever order fits."""
+    """Return the pairs of lengths that both items state, with width and depth in the order that fits best."""
     (aw, ad, ah), (bw, bd, bh) = a.sides, b.sides
     upright = [(ah, bh)] if ah and bh else []
     straight = [(x, y) for x, y in ((aw, bw), (ad, bd)) if x and y]
@@ -231,7 +231,7 @@ def _off(pairs: list[tuple[float, float]]) -> int:
 
 
 def same_figures(a: MatchFeatures, b: MatchFeatures) -> bool:
-    """Return whether two items state two lengths or more in the same figures: the unit of one is wrong then."""
+    """Return whether two items state at least two lengths with equal figures, so that one item's unit is wrong."""
     stated = [x == y for x, y in zip(a.figures, b.figures, strict=True) if x and y]
     return len(stated) >= 2 and all(stated)
 
@@ -265,7 +265,7 @@ def _weight(a: MatchFeatures, b: MatchFeatures, rarity: Rarity) -> int:
 
 
 _PACK = 1.45
-"""How many times what a piece costs two of it cost, at least."""
+"""Minimum price ratio of a pack to a single piece."""
 _PRICE = (1.03, 1.15, 1.4, 2.0)
 
 
@@ -295,7 +295,7 @@ def _costs_more(a: MatchFeatures, b: MatchFeatures) -> bool:
 
 
 def _described(a: MatchFeatures, b: MatchFeatures, rarity: Rarity) -> int:
-    """Return how much of what only one title says is told by the other's description."""
+    """Return how much of the words in only one title occurs in the other item's description."""
     left, right = a.words - b.words - b.brand, b.words - a.words - a.brand
     whole = fsum(map(rarity.information, left | right))
     if not whole or not (a.described or b.described):
@@ -323,11 +323,11 @@ COMPARISONS = tuple(
     Comparison(name, ("missing", *stated["levels"]), *_COMPARED[name], stated.get("ordered", True))
     for name, stated in data("weights").items()
 )
-"""Every comparison, in the order of a pair's levels."""
+"""All comparisons, in the order of a pair's levels."""
 Levels = tuple[int, ...]
 _LEVEL_OF = tuple(comparison.level for comparison in COMPARISONS)
 
 
 def compare(a: MatchFeatures, b: MatchFeatures, rarity: Rarity) -> Levels:
-    """Return the level of every comparison; the same whichever item comes first."""
+    """Return the level of every comparison; the order of the items does not matter."""
     return tuple([level(a, b, rarity) for level in _LEVEL_OF])

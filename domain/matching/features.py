@@ -1,4 +1,4 @@
-"""Match features: what an item says, read once from a row of texts or from a stored variant, in the form that comparisons need."""
+"""Match features: the comparable form of an item, computed from a row of texts or a stored variant."""
 
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -57,32 +57,32 @@ _DEAREST = 10**12
 _JOIN = " - "
 _DEGREES = frozenset(("light", "dark"))
 _DESCRIBED = 600
-_TOLD = 64
-"""Telling words of a title that are compared, and as many of its axes and collection: the first ones, so that a comparison is bounded."""
-_NAMED = 32
-"""Words of a brand, a colour or a finish that are compared, and codes of a title or of its axes."""
+_MAX_WORDS = 64
+"""Maximum number of title words, and of words of axes and collection, that are compared."""
+_MAX_NAMES = 32
+"""Maximum number of words of a brand, colour or finish, and of codes in a title or its axes."""
 _UNIT = 12
-_NOUN = 4
-"""Letters from which on a unit is a thing of its own: `2 drawers` has drawers, `2 gb` is one number."""
-_CODE = 64
-"""Characters of a code, at most."""
+_MIN_NOUN_CHARS = 4
+"""Minimum letters of a unit that is a noun: `2 drawers` has drawers, `2 gb` is one number."""
+_MAX_CODE_CHARS = 64
+"""Maximum characters of a code."""
 _SIDES = ("width", "depth", "height")
 Sides = tuple[float | None, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class MatchFeatures:
-    """One item as it is compared. Lengths are centimetres, weights kilograms; sets hold compared words and codes."""
+    """The features of an item. Lengths are in centimetres, weights in kilograms; sets have compared words and codes."""
 
     id: str
     title: str
     words: frozenset[str]
-    """What it is called: the title without brand, colours, codes and sizes."""
+    """Words of the title without brand, colours, codes and sizes."""
     quantities: frozenset[str]
     """Numbers with their units, and bare ones: `8gb`, `2seat`, `161`."""
     brand: frozenset[str]
     colours: frozenset[str]
-    """The words of its colour or finish; of the title only those that are known as such."""
+    """Words of its colour or finish; of the title, known colours only."""
     shades: frozenset[str]
     """Those colours among them that have a known name."""
     colour_stated: bool
@@ -91,14 +91,14 @@ class MatchFeatures:
     part: str | None
     """The manufacturer's number, or the model."""
     mentioned: frozenset[str]
-    """Codes that its description names."""
+    """Codes in its description."""
     joined: frozenset[str]
-    """Neighbouring words of its title as one, where that could be a code."""
+    """Adjacent title words joined, where that could be a code."""
     gtin: str | None
     sides: Sides
     """Width, depth and height."""
     figures: Sides
-    """The same as they are written, whatever their unit."""
+    """The same lengths as written, without conversion."""
     sizes: tuple[Size, ...]
     """The sizes that the title states."""
     weight: float | None
@@ -107,7 +107,7 @@ class MatchFeatures:
     packs: int | None
     pieces: int | None
     accessory: frozenset[str]
-    """What it is, if it is an accessory `for` something."""
+    """The kind of accessory, if the item is an accessory `for` something."""
     described: frozenset[str]
     """Words of the description."""
 
@@ -126,7 +126,7 @@ class StoredVariant:
 
 
 def read_features(id: str, given: Mapping[str, str]) -> MatchFeatures:
-    """Return the features of an item from its texts by field name (`fields_by_header`); fields that are missing count as blank."""
+    """Return the features of an item from its texts by field name (`fields_by_header`); missing fields count as blank."""
     title, axes = (stated(given.get(name, "")) or "" for name in ("title", "axes"))
     flats = [_COMPOUND.sub(r"\1\2", folded(text).replace("w/", "with ")) for text in (title, axes)]
     (of_title, rest), (of_axes, others) = map(sizes, flats)
@@ -134,12 +134,12 @@ def read_features(id: str, given: Mapping[str, str]) -> MatchFeatures:
     more = [*more, *_words_in(given, "collection")]
     flat, rest = (_JOIN.join(filter(None, texts)) for texts in (flats, (rest, others)))
     own = _own_codes(given)
-    codes = frozenset((*own, *_first(codes_there, _NAMED), *_first(codes_beside, _NAMED)))
+    codes = frozenset((*own, *_first(codes_there, _MAX_NAMES), *_first(codes_beside, _MAX_NAMES)))
     brand, weight = _words_of(given, "brand"), given.get("weight", "")
     colour = (_words_of(given, "colour") | _words_of(given, "finish")) - STOP - FILLERS
     known = _shades(rest, COLOURS & {*named, *more})
     aside = known | colour | STOP | DRESSING
-    called = frozenset(w for some in (named, more) for w in _first((w for w in some if w not in aside), _TOLD))
+    called = frozenset(w for some in (named, more) for w in _first((w for w in some if w not in aside), _MAX_WORDS))
     counted = frozenset(w for w in called if _QUANTITY.fullmatch(w))
     gtin = parse_gtin(given["gtin"]) if given.get("gtin", "").strip() else None
     main = _FOR.search(flat)
@@ -175,7 +175,7 @@ def read_features(id: str, given: Mapping[str, str]) -> MatchFeatures:
 
 
 def _first(found: Iterable[str], most: int) -> list[str]:
-    """Return the first of the different ones, in their order."""
+    """Return the first distinct values, in their order."""
     return list(islice(dict.fromkeys(found), most))
 
 
@@ -189,7 +189,7 @@ def _shades(flat: str, known: frozenset[str]) -> frozenset[str]:
 
 
 def _words_of(given: Mapping[str, str], field: str) -> frozenset[str]:
-    return frozenset(_first(_words_in(given, field), _NAMED))
+    return frozenset(_first(_words_in(given, field), _MAX_NAMES))
 
 
 def _words_in(given: Mapping[str, str], field: str) -> list[str]:
@@ -206,9 +206,9 @@ def _named(flat: str) -> tuple[Collection[str], Collection[str]]:
     }
     for at, chunk in enumerate(found):
         if at in counted:
-            named[quantity(chunk[:_CODE], found[at + 1])] = None
+            named[quantity(chunk[:_MAX_CODE_CHARS], found[at + 1])] = None
         elif at - 1 in counted:
-            named.update(dict.fromkeys(w for w in parts(chunk) if len(w) >= _NOUN))
+            named.update(dict.fromkeys(w for w in parts(chunk) if len(w) >= _MIN_NOUN_CHARS))
         elif _is_code(chunk):
             codes[code(chunk)] = None
             codes.update((code(piece), None) for piece in chunk.split("/") if piece != chunk and _is_code(piece))
@@ -218,20 +218,20 @@ def _named(flat: str) -> tuple[Collection[str], Collection[str]]:
 
 
 def _joined(flat: str) -> frozenset[str]:
-    """Neighbours in a title as one code, for many write `Coolpix P80` and `COOLPIXP80`."""
+    """Return adjacent title words as one code, because many write `Coolpix P80` and `COOLPIXP80`."""
     found = chunks(flat)
     made = (
         made
         for one, other in pairwise(found)
         if not one[-1].isdigit() and any(map(str.isdigit, other)) and 4 <= len(made := code(one + other)) <= 16
     )
-    return frozenset(_first(made, 2 * _TOLD))
+    return frozenset(_first(made, 2 * _MAX_WORDS))
 
 
 def _is_code(chunk: str) -> bool:
     """Return whether a chunk of a title names a model: letters with digits, or a long number; a quantity with its unit does not."""
     made = code(chunk)
-    if len(made) > _CODE:
+    if len(made) > _MAX_CODE_CHARS:
         return False
     digits = sum(map(str.isdigit, made))
     letters = len(made) - digits
@@ -252,7 +252,7 @@ def _is_code(chunk: str) -> bool:
 
 def _own_codes(given: Mapping[str, str]) -> list[str]:
     texts = [stated(given.get(name, "")) for name in ("mpn", "model", "sku")]
-    return list(dict.fromkeys(made for text in texts if text and 3 <= len(made := code(text)) <= _CODE))
+    return list(dict.fromkeys(made for text in texts if text and 3 <= len(made := code(text)) <= _MAX_CODE_CHARS))
 
 
 def _kilograms(weight: Mapping[str, Any] | None) -> float | None:
@@ -273,7 +273,7 @@ def _price(text: str) -> float | None:
 
 
 def _stated_count(field: str) -> int | None:
-    """Return the first number of a column that counts; None if there is none, or one that is too long to be read."""
+    """Return the first number of a column with a count; None if there is none, or one that is too long."""
     match = _DIGITS.search(field)
     return int(match[0]) if match and len(match[0]) < len(str(MOST)) else None
 
@@ -285,7 +285,7 @@ def _written_count(match: re.Match[str]) -> int | None:
 
 
 def _packs(flat: str, field: str) -> int | None:
-    """Return how many of the item are sold together; None if nothing says so."""
+    """Return the number of pieces in a pack; None if unknown."""
     if (count := _stated_count(field)) is not None:
         return count
     if match := _SET.search(flat):
@@ -294,7 +294,7 @@ def _packs(flat: str, field: str) -> int | None:
 
 
 def _pieces(flat: str, field: str) -> int | None:
-    """Return how many pieces a set has: `table and 4 chairs` has five."""
+    """Return the number of pieces of a set: `table and 4 chairs` has five."""
     if (count := _stated_count(field)) is not None:
         return count
     if match := _PIECES.search(flat):
@@ -324,7 +324,7 @@ def texts_by_field(row: Mapping[str, str], known: Mapping[str, str]) -> dict[str
 
 
 def ignored_headers(headers: Sequence[str], known: Mapping[str, str]) -> list[str]:
-    """Return the headers that say nothing here; the id's column apart."""
+    """Return the headers without a field, except the ID column."""
     return [header for header in headers if header not in known and folded(header).strip() != "id"]
 
 
@@ -333,9 +333,9 @@ _PACK_AXES = frozenset("pack quantity qty".split())
 
 
 def features_of(item: StoredVariant) -> MatchFeatures:
-    """Return the facts of a variant. Its axes tell it from its siblings, and materials count as described.
+    """Return the features of a variant. Axes distinguish it from its siblings; materials count as description.
 
-    Cartons are no facts: they are the parcel, not the item.
+    Cartons are ignored, because they describe the parcel.
     """
     product, variant = item.product_data, item.variant_data
     colour, finish, others, pack = _axes(variant)
@@ -369,7 +369,7 @@ def features_of(item: StoredVariant) -> MatchFeatures:
 
 
 def _axes(variant: Mapping[str, Any]) -> tuple[str, str, list[str], str]:
-    """Colour, finish, what else the axes say, and how many are sold together."""
+    """Return colour, finish, other axis values, and the pack size."""
     colours, finishes, others, pack = list[str](), list[str](), list[str](), ""
     for name, value in variant.get("axes", {}).items():
         called = set(folded(name).replace("_", " ").split())
@@ -385,17 +385,17 @@ def _axes(variant: Mapping[str, Any]) -> tuple[str, str, list[str], str]:
 
 
 def _titles(product: Mapping[str, Any], variant: Mapping[str, Any], axes: Iterable[str]) -> tuple[str, str]:
-    """Product and variant as one title, and what the axes say beside it; what is said twice once."""
+    """Return the title of product and variant without repetitions, with additional words of the axes."""
     title, own = product.get("title", ""), variant.get("title", "")
     if own and set(words(folded(title))) <= set(words(folded(own))):
         title, own = own, ""
     rug = "" if variant.get("dimensions") else variant.get("rug", {}).get("size_text", "")
     told: list[str] = []
-    return _unsaid((title, own), told), _unsaid((*axes, rug), told)
+    return _new_texts((title, own), told), _new_texts((*axes, rug), told)
 
 
-def _unsaid(texts: Iterable[str], told: list[str]) -> str:
-    """Return those of the texts that none of `told` contains, which has what was said so far, folded."""
+def _new_texts(texts: Iterable[str], told: list[str]) -> str:
+    """Return the texts that are not contained in `told`, which has the folded texts so far."""
     new: list[str] = []
     for text in texts:
         flat = folded(text)
@@ -406,7 +406,7 @@ def _unsaid(texts: Iterable[str], told: list[str]) -> str:
 
 
 def _sides(variant: Mapping[str, Any]) -> tuple[Sides, Sides]:
-    """Return width, depth and height in centimetres, and as they were written; something round is as wide as it is deep."""
+    """Return width, depth and height in centimetres, and as written; a round item is as wide as it is deep."""
     stated = variant.get("dimensions", {})
     if round_ := stated.get("diameter"):
         stated = {"width": round_, "depth": round_, **stated}
@@ -419,14 +419,14 @@ _RECOMMENDED = ("msrp", "map")
 
 
 class Price(NamedTuple):
-    """Minor units of a currency; None where nothing is stated."""
+    """An amount in minor units of a currency; None if unknown."""
 
     amount: int | None = None
     currency: str | None = None
 
 
 def going_price(offers: Iterable[tuple[str, Mapping[str, Any]]]) -> Price:
-    """Of offers that stand, by id and data: the lowest that is asked, else the lowest that is recommended (MSRP, else MAP)."""
+    """Return the lowest price of active offers, else the lowest recommended price (MSRP, else MAP), from offers' data by ID."""
     data = min(
         offers,
         key=lambda offer: (

@@ -1,4 +1,4 @@
-"""The index of items: the keys that an item is found by, how common they are, and what is stored of both."""
+"""The index of items: lookup keys, their frequencies, and the stored form of both."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
@@ -15,15 +15,15 @@ from domain.matching.scoring import Weights
 from domain.matching.words import LONGEST
 
 KEPT = 10
-"""Candidates of an item, at most, beside those that ask for it themselves."""
+"""Maximum number of candidates of an item, not counting items that have it as their candidate."""
 VISITED = 1000
-"""Entries of lists that are looked at for an item; the rarest keys go first."""
+"""Maximum number of list entries that are visited for an item, rarest keys first."""
 _STRONG = 1.5
 Id = TypeVar("Id", str, int)
 
 
 def lookup_keys(item: MatchFeatures) -> list[str]:
-    """Return what an item is found by. Codes and GTINs stand apart from words by their first letters."""
+    """Return the lookup keys of an item. Codes and GTINs differ from words by their first letters."""
     made = terms(item)
     for found in (item.codes, item.stems, item.mentioned, item.joined):
         made.update(map(code_key, found))
@@ -35,20 +35,19 @@ def lookup_keys(item: MatchFeatures) -> list[str]:
 
 
 def terms(item: MatchFeatures) -> set[str]:
-    """Return the words that an item's title or columns say of it, each once."""
+    """Return the distinct words of an item's title and columns."""
     return {*item.words, *item.quantities, *item.brand, *item.colours}
 
 
 def code_key(code: str) -> str:
-    """Return what items that bear or name a code are found by."""
+    """Return the lookup key of a code."""
     return "#" + code
 
 
 def nearest(lists: Iterable[tuple[int, str, Iterable[Id]]], items: int, share: float = 0.0) -> list[Id]:
-    """Return the ids that stand in most of the lists, best first; a list is its length, its key and its ids.
+    """Return the IDs that occur in most of the lists, best first; a list is its length, its key and its IDs.
 
-    The rarer a key among `items`, the more sharing it is worth. Rare keys are looked at first. `share`: whoever has less than
-    that of what the best one has is left out.
+    Rare keys among `items` weigh more and are visited first. IDs below `share` of the best score are left out.
     """
     scores: dict[Id, float] = {}
     left = VISITED
@@ -68,21 +67,21 @@ def nearest(lists: Iterable[tuple[int, str, Iterable[Id]]], items: int, share: f
 
 
 LISTED = 400
-"""A key that more items of a source share than this has no list: it is a hub, and never walked."""
+"""Maximum items of a source with a listed key; more frequent keys are hubs without a list."""
 ALL = "*"
 """The key that counts a source's items."""
 _BRAND = "@"
 OWN = 1
 _STEM = 2
 COUNTED = frozenset((ALL, _BRAND))
-"""First letters of keys that are counted and have no list."""
+"""First letters of keys that have counts but no lists."""
 
 
 @dataclass(frozen=True, slots=True)
 class Queued:
-    """A variant that waits to be matched. `stamp` is another one whenever it has changed again.
+    """A variant in the matching queue. `stamp` changes whenever the variant changes.
 
-    `again`: it has not changed, but what rivals its pairs has. `since`: when it was queued, if that is told.
+    `again`: only rivals of its pairs have changed. `since`: when it was queued, if known.
     """
 
     variant: str
@@ -93,7 +92,7 @@ class Queued:
 
 @dataclass(frozen=True, slots=True)
 class Backlog:
-    """How many variants wait to be matched, and for how many seconds the oldest has."""
+    """The number of queued variants, and the age of the oldest in seconds."""
 
     variants: int
     seconds: float
@@ -101,7 +100,7 @@ class Backlog:
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """A variant that is in the index. `number` is short for it, within its tenant; `stamp` is that of what was read."""
+    """A variant in the index. `number` is its short ID within the tenant; `stamp` that of the indexed version."""
 
     variant: str
     product: str
@@ -113,9 +112,9 @@ class Item:
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """How many items of a source share a key, and their numbers; None where they are too many to be walked, or only counted.
+    """The number of items of a source with a key, and their numbers; None if there are too many or the key is only counted.
 
-    Of a code's key also how many of them bear it as a code of their own, and how many as the stem of one.
+    For a code's key, also the numbers of items with it as their code and as the stem of one.
     """
 
     items: int
@@ -126,7 +125,7 @@ class Listed:
 
 @dataclass(slots=True)
 class KeyChange:
-    """What a batch changes about one key of one source."""
+    """The change of one key of one source by a batch."""
 
     items: int = 0
     added: list[int] = field(default_factory=list)
@@ -137,7 +136,7 @@ class KeyChange:
 
 @dataclass(frozen=True, slots=True)
 class MatchModel:
-    """Weights that were learnt when the tenant had so many items."""
+    """Learned weights, with the tenant's number of items at that time."""
 
     items: int
     weights: Weights
@@ -150,12 +149,12 @@ def counted_keys(item: MatchFeatures) -> list[str]:
 
 
 def brand_key(item: MatchFeatures) -> str:
-    """Return what items of one brand are counted under."""
+    """Return the key under which items of the brand are counted."""
     return (_BRAND + " ".join(sorted(item.brand)))[:LONGEST]
 
 
 def changes(before: Sequence[Item], after: Sequence[Item]) -> dict[tuple[str, str], KeyChange]:
-    """Return what reading these items anew changes, by key and source; keys that stay as they are are left out."""
+    """Return the changes of keys by key and source when items are indexed again; unchanged keys are left out."""
     found: dict[tuple[str, str], KeyChange] = defaultdict(KeyChange)
     old = {item.number: item for item in before}
     for item in after:
@@ -176,7 +175,7 @@ def changes(before: Sequence[Item], after: Sequence[Item]) -> dict[tuple[str, st
 
 
 def key_marks(item: MatchFeatures) -> dict[str, int]:
-    """Return an item's keys; those of codes with whether it bears the code itself (1), as the stem of one (2), or both (3)."""
+    """Return an item's keys with marks for codes: its own code (1), the stem of one (2), or both (3)."""
     marks = dict.fromkeys((*lookup_keys(item), *counted_keys(item)), 0)
     for code in item.codes:
         marks[code_key(code)] = OWN
@@ -190,5 +189,5 @@ LANE = "match"
 
 
 def matching(tenant: Tenant) -> NewJob:
-    """Match what waits. One is open at a time, which also takes what is queued while it runs."""
+    """Return the job that matches the queue. One is open at a time, and also takes variants queued while it runs."""
     return NewJob(MATCH, LANE, tenant, {}, key=LANE)

@@ -1,7 +1,7 @@
-"""What a model is asked of a pair, and what of its answer counts: only what it can quote from both items.
+"""Questions to a model about a pair, and validation of its answers by quotes from both items.
 
-Items' data is written by strangers, who may try to talk the model into an answer. So its word is never enough: a quote that
-does not stand there voids all of it, and a conflict is beyond it.
+Items' data is untrusted and may contain prompt injections. An answer with a quote that does not occur in the data is void,
+and a model cannot override a conflict.
 """
 
 import re
@@ -22,7 +22,7 @@ from domain.matching.model import JudgeSettings, MatchPair, Outcome, Quote
 JUDGE = "matching.judge"
 LANE = "judge"
 WAITING = "waiting"
-"""The reason of the one job that waits for another time."""
+"""The reason of the one job that waits for a later time."""
 _TRIES = 6
 _LONGEST = timedelta(hours=6)
 _NOTE = 500
@@ -53,7 +53,7 @@ FIELDS: Final[Mapping[str, int]] = {
     "features": 600,
     "description": 1200,
 }
-"""What is shown of an item, each as one text, and of how many characters at most."""
+"""Fields of an item that are shown, with their maximum characters."""
 INSTRUCTIONS = (
     "You judge whether two listings of furniture from different vendors are the same item: the same model in the same "
     "version, so that either could be delivered for the other. Another size, colour, finish, material, number of pieces or "
@@ -71,7 +71,7 @@ INSTRUCTIONS = (
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The answer of a model about a pair, before anything of it is believed."""
+    """The answer of a model about a pair, before validation."""
 
     choice: Literal["same", "different", "unsure"]
     confidence: float
@@ -86,26 +86,26 @@ def judging(
     passed: Sequence[str] = (),
     run_at: datetime | None = None,
 ) -> NewJob:
-    """Judge what is open. Such jobs of an organisation run one after the other; one for each `reason` is open in a tenant.
+    """Return the job that judges open pairs. Jobs of an organisation run one at a time; one per `reason` is open in a tenant.
 
-    Whatever gives a new reason to judge has a name of its own for it, so that it is not taken for one that waits (for the
-    next day's budget, say). `tries` failed in a row before it; `passed` pairs come last.
+    Each trigger has its own reason, so that it is not merged with a waiting job (for example, for the next day's budget).
+    `tries` is the number of preceding failures; the pairs in `passed` come last.
     """
     return NewJob(JUDGE, LANE, tenant, {"tries": tries, "passed": list(passed)}, reason, run_at)
 
 
 def delay(tries: int) -> timedelta | None:
-    """Return how long judging waits after `tries` failures in a row (from 1); None when it is given up."""
+    """Return the delay after `tries` consecutive failures (from 1); None if judging gives up."""
     return None if tries >= _TRIES else min(_LONGEST, timedelta(minutes=1) * 4 ** (tries - 1))
 
 
 def midnight(now: datetime) -> datetime:
-    """When the day began, in UTC."""
+    """Return the start of the day in UTC."""
     return now.replace(hour=0, minute=0, second=0, microsecond=0)
 
 
 def shown(data: Mapping[str, Any]) -> dict[str, str]:
-    """Return an item as the model sees it, and as quotes are looked for in it: what is absent is left out.
+    """Return the texts of an item as shown to the model and searched for quotes; absent fields are left out.
 
     `data` holds plain JSON: fields of the product and of the variant by their names there. The variant's own title is
     `variant_title`; `price` is the lowest, in minor units of `currency`.
@@ -116,7 +116,7 @@ def shown(data: Mapping[str, Any]) -> dict[str, str]:
 
 
 def normal(text: str) -> str:
-    """Return the text in Unicode's form NFC, with single blanks: all in which a quote may differ from what it quotes."""
+    """Return the text in NFC with single blanks: the only differences allowed between a quote and its source."""
     return " ".join(unicodedata.normalize("NFC", text).split())
 
 
@@ -130,7 +130,7 @@ def _price(data: Mapping[str, Any]) -> str | None:
 
 
 def _text(value: Any, depth: int = 0) -> str:
-    """Return a value of the data in words; measures as they were given."""
+    """Return a value of the data as text; measures as given."""
     if value is None or depth > _DEPTH:
         return ""
     if isinstance(value, bool):
@@ -146,7 +146,7 @@ def _text(value: Any, depth: int = 0) -> str:
 
 
 def data_of(pair: MatchPair, subject: Mapping[str, str], candidate: Mapping[str, str]) -> dict[str, Any]:
-    """Return the pair as it is asked about: of the items what is `shown`, of the matcher what it found in our own words."""
+    """Return the data of a question: the visible texts of both items, and the matcher's evidence in our own words."""
     evidence = [
         {"comparison": part.comparison, "found": part.name, "weight": round(part.weight, 2)} for part in pair.evidence
     ]
@@ -175,7 +175,7 @@ SCHEMA: Final[Mapping[str, Any]] = {
 
 
 def answer_of(value: Any) -> Answer:
-    """Return a model's answer. Raises ValidationError for one of another shape, whatever the adapter let through."""
+    """Return a model's answer. Raises ValidationError for an invalid shape, even if the adapter accepted it."""
     answer = msgspec.convert(value, Answer)
     if not 0 <= answer.confidence <= 1:
         raise ValidationError("the confidence is not from 0 to 1")
@@ -183,12 +183,12 @@ def answer_of(value: Any) -> Answer:
 
 
 def kept(text: str, most: int = _NOTE) -> str:
-    """Return a model's words as they may be stored: without control characters, no longer than that."""
+    """Return a model's text for storage: without control characters and truncated."""
     return "".join(letter if letter.isprintable() else " " for letter in text).strip()[:most]
 
 
 def void(answer: Answer, subject: Mapping[str, str], candidate: Mapping[str, str]) -> str | None:
-    """Why nothing of the answer counts: without reasons, or with a quote that is none of what was shown, or says nothing; else None."""
+    """Return why the answer is void (no reasons, or an unknown or meaningless quote), or None if it is valid."""
     if not answer.reasons:
         return "The model gave no reasons."
     if len(answer.reasons) > _MOST_REASONS:
@@ -206,15 +206,15 @@ def void(answer: Answer, subject: Mapping[str, str], candidate: Mapping[str, str
 
 
 def stands(quote: str, text: str) -> bool:
-    """Return whether the quote occurs in the text, letter by letter; an empty one quotes nothing."""
+    """Return whether the quote occurs literally in the text; an empty quote does not."""
     wanted = normal(quote)
     return bool(wanted) and wanted in normal(text)
 
 
 def says(quote: str, text: str) -> bool:
-    """Return whether a quote that stands in the text carries meaning: all of the text, or a whole word of it.
+    """Return whether a quote from the text is meaningful: the whole text, or at least one whole word of it.
 
-    A word has three letters or a digit; of scripts that set no blanks, two signs.
+    A word has three letters or a digit; in scripts without blanks, two characters.
     """
     wanted, whole = normal(quote), normal(text)
     if wanted == whole:
@@ -235,7 +235,7 @@ def says(quote: str, text: str) -> bool:
 
 
 def outcome_of(choice: str | None, confidence: float, pair: MatchPair, settings: JudgeSettings) -> Outcome:
-    """Return what an answer that is not void leads to. A pair with conflicts is never merged, nor anything while judging is off."""
+    """Return the outcome of a valid answer. A pair with conflicts is never merged; nothing is merged while judging is off."""
     if not settings.enabled or pair.held:
         return Outcome.LEFT_OPEN
     if choice == "same" and confidence >= settings.auto_merge_at and not pair.conflicts:

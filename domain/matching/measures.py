@@ -1,4 +1,4 @@
-"""Sizes in titles and columns as centimetres, and whether two of them can be one."""
+"""Sizes in titles and columns in centimetres, and their comparison."""
 
 import re
 from collections.abc import Sequence
@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from domain.ingestion.values.quantities import parse_length
 
 Size = tuple[float, ...]
-"""The sides of one size in centimetres, as they are written."""
+"""The sides of one size in centimetres, in the written order."""
 MOST = 10**7
-"""A number that is not below this measures, weighs and counts nothing that is sold."""
+"""Upper bound of measures, weights and counts of items; larger numbers are ignored."""
 _CM = {
     **dict.fromkeys(("cm", "centimetre", "centimetres", "centimeter", "centimeters"), 1.0),
     **dict.fromkeys(("mm", "millimeter", "millimeters"), 0.1),
@@ -32,17 +32,17 @@ _VALUE = re.compile(rf"({_NUMBER})\s*({_UNIT})?")
 _BOUNDED = re.compile(r"\d{1,7}(?:[ -]\d{1,7}/\d{1,7}|/\d{1,7}|[.,]\d+)?")
 _MIXED = re.compile(r"(\d+)[ -](\d+)/(\d+)|(\d+)/(\d+)")
 _SIZES = 8
-"""Sizes of one text, at most."""
+"""Maximum number of sizes of one text."""
 _PIECES = 8
-"""Sides of one size, at most."""
+"""Maximum number of sides of one size."""
 _TOLERANCE = 0.045
 _SLACK = 1.6
 
 
 def figure(text: str) -> float | None:
-    """Return a number as it is written: `28 3/4`, `28-3/4`, `5.5`; `153/4`, where a blank was lost, is 15 3/4.
+    """Return a written number: `28 3/4`, `28-3/4`, `5.5`; `153/4`, where a blank was lost, is 15 3/4.
 
-    None if it is none, or one with more digits before its point than MOST has.
+    Return None for other texts, and for numbers with more integer digits than MOST.
     """
     text = text.strip()
     if not _BOUNDED.fullmatch(text):
@@ -60,7 +60,7 @@ def figure(text: str) -> float | None:
 
 
 def bounded(value: float | None, most: float = MOST) -> float | None:
-    """Return the value, if there is one that is below `most`."""
+    """Return the value if it is below `most`, otherwise None."""
     return value if value is not None and 0 <= value < most else None
 
 
@@ -87,10 +87,9 @@ def sizes(text: str) -> tuple[tuple[Size, ...], str]:
 
 
 def _closed(text: str, start: int, seen: set[int]) -> re.Match[str] | None:
-    """Return the unit that ends the sides from `start` on: `x` or `/` stands between them. The first reading that has one is taken.
+    """Return the unit that ends the sides from `start` on, separated by `x` or `/`, from the first reading that has one.
 
-    `seen` are the ends of sides that were tried: whichever way one was come to, what follows is the same, so that no text takes
-    longer than by its length.
+    `seen` has the ends of sides that were tried; the rest does not depend on how an end was reached, so the time is linear.
     """
     open_ = _ends(text, start)[::-1]
     while open_:
@@ -141,7 +140,7 @@ def _sides(text: str, unit: str) -> Size | None:
     if len(pieces) > _PIECES:
         return None
     if unit == "'" and len(pieces) == 1:
-        unit = '"'  # one figure with one stroke is mostly inches whose second stroke was lost
+        unit = '"'  # a single figure with one prime mostly means inches whose second prime was lost
     made: list[float] = []
     for piece in pieces:
         match = _VALUE.match(piece.strip(" wdhl"))
@@ -153,7 +152,7 @@ def _sides(text: str, unit: str) -> Size | None:
 
 
 def length(text: str, unit: str) -> tuple[float, float] | None:
-    """Return a column's length in centimetres, and its bare figure; None if it states none."""
+    """Return a column's length in centimetres and its bare figure; None if it has none."""
     text = text.strip()
     if not text:
         return None

@@ -1,4 +1,4 @@
-"""The plan of a merge or of its undoing: which merges of variants and products follow from it, and how much it may tie together."""
+"""The plan of a merge or its undoing: the resulting merges of variants and products, and their size limits."""
 
 import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -12,13 +12,13 @@ from domain.kernel.ids import new_id
 from domain.matching.model import DecidedBy, MatchPair, Merge, MergeKind, MergeStatus, PairStatus, key_of
 
 FAMILY = "family"
-"""The conflict of a pair that rules may not merge because too much would be tied together."""
+"""The conflict of a pair that would exceed the automatic limit of a family."""
 
 
 BY_ITSELF = Extent(64, 1_024)
-"""The most that rules and the judge tie together."""
+"""The maximum size of families merged by rules and the judge."""
 BY_HAND = Extent(256, 4 * VARIANTS)
-"""The most that anybody does: two of the largest products can be one."""
+"""The maximum size of any family: two of the largest products can be merged."""
 
 
 _ALONE = (DecidedBy.RULES, DecidedBy.JUDGE)
@@ -28,15 +28,15 @@ OF_PRODUCTS = "Their variants are the same items."
 
 
 class CannotMerge(Exception):
-    """The two variants cannot be one; the message says why."""
+    """The two variants cannot be merged; the message gives the reason."""
 
 
 class TooMany(CannotMerge):
-    """The merge would tie more together than whoever asks for it may."""
+    """The merge would exceed the size limit of a family."""
 
 
 class StillNeeded(Exception):
-    """The merge cannot be undone before another one that rests on it."""
+    """The merge cannot be undone before another one that depends on it."""
 
     def __init__(self, merge: str, later: str) -> None:
         super().__init__(f"The merge {later} rests on {merge}: undo {later} first.")
@@ -44,7 +44,7 @@ class StillNeeded(Exception):
 
 
 class MergePlan:
-    """Merges of tied products, planned one after the other.
+    """The plan of several merges and undone merges of a cluster, one after the other.
 
     Attributes:
         tied: The products; `tied.merged` follows the plan.
@@ -67,15 +67,15 @@ class MergePlan:
 
     @cached_property
     def _members(self) -> dict[str, list[str]]:
-        """By what is shown: all products or variants that are shown as it."""
+        """Return all products and variants by the ID under which they are shown."""
         return self.tied.members((*self.tied.products, *self._variants))
 
     def know(self, pairs: Iterable[MatchPair]) -> None:
-        """Add pairs that joining has to respect."""
+        """Add pairs whose dismissals and conflicts joining must respect."""
         self.pairs |= {(pair.left, pair.right): pair for pair in pairs}
 
     def touched(self) -> tuple[TiedProducts, TiedProducts]:
-        """Return the families that what was made and undone belongs to, before and now."""
+        """Return the families affected by the plan, before and after it."""
         changed = {id for merge in (*self.made, *self.undone, *self.again) for id in (merge.survivor, merge.merged)}
         families = Families(self.tied)
         touched = {families.top(self._owners.get(id, id)) for id in changed}
@@ -83,24 +83,24 @@ class MergePlan:
         return replace(self.tied, merged=self._before).only(ids), self.tied.only(ids)
 
     def knows(self, variant: str) -> bool:
-        """Return whether the variant is one of the products' here."""
+        """Return whether the variant belongs to a product of the cluster."""
         return variant in self._variants
 
     def members(self, variant: str) -> list[str]:
-        """Return all that is shown as what the variant is shown as."""
+        """Return all variants shown under the same ID as the variant."""
         return self._members.get(self.tied.root(variant), [variant])
 
     def sources(self, variant: str) -> set[str]:
-        """Return the sources of all that is shown as what the variant is shown as."""
+        """Return the sources of all variants shown under the same ID as the variant."""
         return {self._variants[id].source for id in self.members(variant)}
 
     def join(self, pair: MatchPair, by: DecidedBy, reason: str | None) -> Merge:
-        """Have the pair's variants be one, and their products if that follows. Raises CannotMerge."""
+        """Merge the pair's variants, and their products if that follows. Raises CannotMerge."""
         if missing := [id for id in (pair.left, pair.right) if id not in self._variants]:
-            raise CannotMerge(f"The variant {missing[0]} is gone.")
+            raise CannotMerge(f"The variant {missing[0]} no longer exists.")
         left, right = self.tied.root(pair.left), self.tied.root(pair.right)
         if left == right:
-            raise CannotMerge("They are one item already.")
+            raise CannotMerge("The variants are already merged.")
         if shared := self.sources(left) & self.sources(right):
             raise CannotMerge(f"Both are merged with items of the source {min(shared)}, which keeps these apart.")
         self._refuse_parted(pair, left, right, by)
@@ -119,7 +119,7 @@ class MergePlan:
         return merge
 
     def _refuse_parted(self, pair: MatchPair, left: str, right: str, by: DecidedBy) -> None:
-        """Nothing becomes one of which a person has said otherwise; and by rules or the judge nothing that contradicts."""
+        """Refuse to join variants of a dismissed pair; for rules and the judge, also those of a pair with conflicts."""
         ends = itertools.product(self.members(left), self.members(right))
         found = [self.pairs[key] for one, other in ends if (key := key_of(one, other)) in self.pairs]
         for parted in found:
@@ -131,7 +131,7 @@ class MergePlan:
                 raise CannotMerge(f"The pair {parted.id}, which this would make one as well, needs a person's word.")
 
     def _refuse_many(self, pair: MatchPair, by: DecidedBy) -> None:
-        """Families stay small enough that a word about one of their products can be told of all of them."""
+        """Refuse a family that is too large to be updated as a whole."""
         come = self._families.together(self._owners[pair.left], self._owners[pair.right])
         bound = BY_ITSELF if by in _ALONE else BY_HAND
         if come.products > bound.products or come.variants > bound.variants:
@@ -145,7 +145,7 @@ class MergePlan:
         return Families(self.tied)
 
     def _merge_products(self, ends: tuple[str, str], homes: tuple[str, str], by: DecidedBy) -> None:
-        """Have one product be shown as another; `homes` are the two products whose variants say so."""
+        """Merge one product into another; `homes` are the products of the variants that imply it."""
         between = [own.id for own in self._between(*ends)]
         rests_on = dict.fromkeys((*between, *self._path(homes[0]), *self._path(homes[1])))
         self._apply(
@@ -156,7 +156,7 @@ class MergePlan:
         )  # fmt: skip
 
     def _join_empty(self) -> None:
-        """Products that have nothing left to show, since what was merged into them is not any more, go where their variants are."""
+        """Merge products without visible variants into the products that show their variants."""
         for id in sorted(self.tied.products):
             if id in self.tied.merged or self._shows(id):
                 continue
@@ -165,10 +165,10 @@ class MergePlan:
             self._merge_products((self.tied.root(homes[0]), id), homes, self.applied[gone].decided_by)
 
     def _ends(self, one: str, other: str) -> tuple[str, str] | None:
-        """Return which of two products stays and which goes, if they are one by their variants.
+        """Return the survivor and the merged product, if the products' variants imply a merge; else None.
 
-        One that has nothing left to show of its own goes. Otherwise all variants of one must be among the other's, and make at
-        least half of them; and no source may have products in both.
+        A product without visible variants is merged. Otherwise all variants of one must be among the other's and make up
+        at least half of them, and no source may have products in both.
         """
         for stays, goes in ((one, other), (other, one)):
             if not self._shows(goes) and self._parts(goes) & self._parts(stays):
@@ -182,7 +182,7 @@ class MergePlan:
         return None
 
     def _between(self, one: str, other: str) -> list[Merge]:
-        """Return the merges of variants of which one belongs to either product."""
+        """Return the merges of variants between the two products."""
         sides = {one, other}
         both = sorted(self._parts(one) & self._parts(other))
         near = [self.applied[id] for root in both for id in self._members[root] if id in self.applied]
@@ -190,17 +190,17 @@ class MergePlan:
         return [merge for merge in near if {root(owners[merge.survivor]), root(owners[merge.merged])} == sides]
 
     def _parts(self, product: str) -> set[str]:
-        """As what the variants are shown of all that is shown as the product."""
+        """Return the IDs under which all variants of the product are shown."""
         return {self.tied.root(one.id) for id in self._members[product] for one in self.tied.products[id].variants}
 
     def _shows(self, product: str) -> bool:
-        """Return whether any variant of it is shown as itself, or it never had one."""
+        """Return whether a variant of the product is shown itself, or the product never had one."""
         merged = self.tied.merged
         variants = [one.id for id in self._members[product] for one in self.tied.products[id].variants]
         return not variants or any(id not in merged for id in variants)
 
     def _path(self, id: str) -> Iterator[str]:
-        """Yield the merges by which something is shown as what it is shown as."""
+        """Yield the merges that lead from an object to the ID under which it is shown."""
         while id in self.tied.merged:
             yield self.applied[id].id
             id = self.tied.merged[id]
@@ -212,7 +212,7 @@ class MergePlan:
         self.tied.merged[merge.merged] = merge.survivor
 
     def undo(self, merge: Merge) -> None:
-        """Take a merge back, with what follows from it alone; products that it leaves empty are merged anew. Raises StillNeeded."""
+        """Undo a merge with those that only follow from it; products left empty are merged again. Raises StillNeeded."""
         self._part(merge)
         going = [merge]
         if merge.kind == MergeKind.PRODUCT:
@@ -226,14 +226,14 @@ class MergePlan:
         self._join_empty()
 
     def settle(self) -> None:
-        """After sources have moved variants between their products: merges of products that share none any more go."""
+        """Undo merges of products without shared variants, after sources have moved variants."""
         for merge in [*self.applied.values()]:
             if merge.kind == MergeKind.PRODUCT and merge.merged in self.applied and self._share_nothing(merge):
                 self._part(merge)
         self._join_empty()
 
     def _share_nothing(self, merge: Merge) -> bool:
-        """Return whether without this merge of products neither side would have a variant that is shown as one of the other's."""
+        """Return whether neither product would show a variant of the other without this merge."""
         below, beside = set[str](), set[str]()
         for id in self._members[self.tied.root(merge.survivor)]:
             shown_as = {self.tied.root(one.id) for one in self.tied.products[id].variants}
@@ -241,15 +241,15 @@ class MergePlan:
         return below.isdisjoint(beside)
 
     def _under(self, id: str, product: str) -> bool:
-        """Return whether a product is shown as another one, or would be if that were not merged itself."""
+        """Return whether a product is shown under another, or would be if that were not merged itself."""
         while id != product and id in self.tied.merged:
             id = self.tied.merged[id]
         return id == product
 
     def put_back(self, going: Sequence[Merge], coming: Sequence[Merge], rests_on: Mapping[str, Sequence[str]]) -> None:
-        """Have merges count no more, and undone ones count again, as they were; `rests_on` of those that stay, by their ids.
+        """Deactivate some merges and reactivate undone ones unchanged; `rests_on` has the dependencies of remaining merges, by ID.
 
-        Raises StillNeeded where another rests on one that goes, CannotMerge where one that comes back does not fit any more.
+        Raises StillNeeded if another merge depends on a deactivated one; CannotMerge if a reactivated one no longer fits.
         """
         ids = {merge.id for merge in going}
         for merge in going:
@@ -275,7 +275,7 @@ class MergePlan:
         self._restore(replace(merge, status=MergeStatus.APPLIED, undone_at=None), self.again)
 
     def _restore(self, merge: Merge, changed: list[Merge]) -> None:
-        """Have a merge that was taken out count again, as one of the `changed` ones."""
+        """Reactivate a merge that was removed from the plan, as changed in `changed`."""
         changed.append(merge)
         self.applied[merge.merged] = merge
         self.tied.merged[merge.merged] = merge.survivor
@@ -293,7 +293,7 @@ class MergePlan:
             raise StillNeeded(undoing.id, later.id)
 
     def _part(self, merge: Merge) -> None:
-        """Take a merge out."""
+        """Remove a merge from the plan."""
         self.undone.append(replace(merge, status=MergeStatus.UNDONE, undone_at=self.now))
         del self.applied[merge.merged], self.tied.merged[merge.merged]
         vars(self).pop("_members", None)

@@ -1,4 +1,4 @@
-"""Pairs of variants that may be the same item, the merges that were made of them, and what the judge may do."""
+"""Match pairs, merges, and the settings of the judge."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,15 +9,15 @@ from domain.audit.model import Audited
 from domain.kernel.enums import StoredEnum
 
 MERGED_AT = 0.995
-"""From this probability on a pair without conflict is merged by rules (docs/conventions.md#match-pairs)."""
+"""Minimum probability at which rules merge a pair without conflict (docs/conventions.md#match-pairs)."""
 OFFERED_AT = 0.5
-"""From this probability on a pair is offered."""
+"""Minimum probability at which a pair is offered."""
 SETTINGS = "judge"
-"""The id of the one row of judge settings that a tenant has."""
+"""The ID of a tenant's single row of judge settings."""
 
 
 class PairStatus(StoredEnum):
-    """Where a pair stands. `superseded`: one of its items was merged elsewhere, has changed so that they differ, or is gone."""
+    """The status of a pair. `superseded`: one of its items was merged elsewhere, changed so that they differ, or was removed."""
 
     OPEN = "open"
     MERGED = "merged"
@@ -26,7 +26,7 @@ class PairStatus(StoredEnum):
 
 
 class DecidedBy(StoredEnum):
-    """Who had two items be one."""
+    """The actor that merged two items."""
 
     RULES = "rules"
     JUDGE = "judge"
@@ -35,21 +35,21 @@ class DecidedBy(StoredEnum):
 
 
 class MergeKind(StoredEnum):
-    """What was merged."""
+    """The kind of merged objects."""
 
     PRODUCT = "product"
     VARIANT = "variant"
 
 
 class MergeStatus(StoredEnum):
-    """Whether a merge counts."""
+    """The status of a merge."""
 
     APPLIED = "applied"
     UNDONE = "undone"
 
 
 class Outcome(StoredEnum):
-    """What came of a judgement."""
+    """The outcome of a judgement."""
 
     MERGED = "merged"
     DISMISSED = "dismissed"
@@ -60,7 +60,7 @@ class Outcome(StoredEnum):
 
 @dataclass(frozen=True, slots=True)
 class PairEvidence:
-    """One part of a pair's log2 odds: what was compared, which level was found (`name` in words), and both values."""
+    """One component of a pair's log2 odds: the comparison, its level (`name` in words), and both values."""
 
     comparison: str
     level: int
@@ -72,7 +72,7 @@ class PairEvidence:
 
 @dataclass(frozen=True, slots=True)
 class Quote:
-    """A reason of a judgement: words of both items' data about one field, as they stand there."""
+    """A reason of a judgement: literal quotes from both items' data about one field."""
 
     field: str
     subject_quote: str
@@ -81,7 +81,7 @@ class Quote:
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """What a model said of a pair, and what came of it; `confidence` from 0 to 1, `choice` is `same`, `different` or `unsure`."""
+    """The answer of a model about a pair, and its outcome; `confidence` from 0 to 1, `choice` is `same`, `different` or `unsure`."""
 
     id: str
     model: str
@@ -119,13 +119,13 @@ class MatchPair:
 
     @property
     def merges_by_rules(self) -> bool:
-        """Return whether rules may merge it: nothing is left to ask, and nobody took it back."""
+        """Return whether rules may merge the pair: it is certain, and nobody has undone its merge."""
         return is_certain(self.probability, self.conflicts) and not self.held
 
 
 @dataclass(frozen=True, slots=True)
 class PairFilter:
-    """Which pairs a list shows; every given one must match. `variant` and `product` may be on either side."""
+    """The filter of a list of pairs; all that are set must match. `variant` and `product` match either side."""
 
     status: str | None = None
     variant: str | None = None
@@ -134,7 +134,7 @@ class PairFilter:
 
 @dataclass(frozen=True, slots=True)
 class Merge:
-    """Two products or variants that are shown as one: `merged` answers with `survivor`.
+    """A merge of two products or variants: `merged` is shown as `survivor`.
 
     A merge of variants was made of `pair`; a merge of products of the merges of their variants. `rests_on` are earlier merges without
     which it would not be: to undo one of them, one of variants must be undone before, one of products is undone with it.
@@ -155,7 +155,7 @@ class Merge:
 
 @dataclass(frozen=True, slots=True)
 class MergeFilter:
-    """Which merges a list shows; `survivor` and `merged` are ids of products or variants."""
+    """The filter of a list of merges; `survivor` and `merged` are IDs of products or variants."""
 
     status: str | None = None
     kind: str | None = None
@@ -166,7 +166,7 @@ class MergeFilter:
 
 @dataclass(frozen=True, slots=True)
 class JudgeSettings:
-    """Whether a model judges pairs, and what it may do by itself: nothing below its confidences, nothing beyond its budget.
+    """Settings of the judge: whether a model judges pairs, its minimum confidences and its budget.
 
     The budget is in millionths of a dollar a day (UTC). `model` is None for the one that the service is set to.
     """
@@ -183,7 +183,7 @@ class JudgeSettings:
 
 
 class JudgeSettingsChange(TypedDict, total=False):
-    """What people set of it; what is left out stays."""
+    """Changes of judge settings; omitted fields stay."""
 
     enabled: bool
     model: str | None
@@ -194,7 +194,7 @@ class JudgeSettingsChange(TypedDict, total=False):
 
 @dataclass(frozen=True)
 class ScoredPair:
-    """The score of two variants that are to be offered: as in MatchPair."""
+    """The score of two variants to offer, as in MatchPair."""
 
     left: str
     left_product: str
@@ -207,7 +207,7 @@ class ScoredPair:
 
     @property
     def is_certain(self) -> bool:
-        """Return whether nobody need be asked."""
+        """Return whether the pair needs no decision by a person."""
         return is_certain(self.probability, self.conflicts)
 
 
@@ -224,5 +224,5 @@ def is_certain(probability: float, conflicts: Sequence[str]) -> bool:
 
 
 def key_of(one: str, other: str) -> tuple[str, str]:
-    """Return the two ids of a pair in their order."""
+    """Return the two IDs of a pair in ascending order."""
     return (one, other) if one < other else (other, one)

@@ -1,4 +1,4 @@
-"""The index that new and changed variants are matched by, in store."""
+"""Stores of the match index, pairs and merges."""
 
 from collections.abc import Mapping, Sequence
 from typing import Protocol
@@ -11,7 +11,7 @@ from ports.unit_of_work import Store
 
 
 class MatchBacklog(Protocol):
-    """Across tenants: how far matching is behind."""
+    """The matching backlog of all tenants."""
 
     async def backlog(self) -> Backlog:
         """Return the backlog of variants to be matched."""
@@ -19,18 +19,18 @@ class MatchBacklog(Protocol):
 
 
 class MatchIndexStore(Protocol):
-    """In a tenant's transaction. One job a tenant writes at a time; runs only put variants in the queue."""
+    """The match index within a tenant's transaction. One job per tenant writes at a time; runs only queue variants."""
 
     async def stale(self, after: str, limit: int) -> Sequence[Queued]:
-        """Variants of the queue that the index does not have as they are now, by id from behind `after`."""
+        """Return queued variants whose current version is not indexed, by ID after `after`."""
         ...
 
     async def waiting(self, after: str, limit: int) -> Sequence[Queued]:
-        """Variants of the queue that the index has as they are now, by id from behind `after`."""
+        """Return queued variants whose current version is indexed, by ID after `after`."""
         ...
 
     async def idle(self) -> bool:
-        """Whether nothing is in the queue."""
+        """Return whether the queue is empty."""
         ...
 
     async def stored(self, variants: Sequence[str]) -> Sequence[StoredVariant]:
@@ -38,7 +38,7 @@ class MatchIndexStore(Protocol):
         ...
 
     async def of_variants(self, variants: Sequence[str]) -> Sequence[Item]:
-        """Those of the variants that are in the index, by id."""
+        """Return those of the variants that are indexed, by ID."""
         ...
 
     async def numbered(self, numbers: Sequence[int]) -> Sequence[Item]:
@@ -50,23 +50,23 @@ class MatchIndexStore(Protocol):
         ...
 
     async def listed(self, keys: Sequence[str]) -> Mapping[str, Mapping[str, Listed]]:
-        """Who shares the keys, by key and source; keys that nobody has are not among them."""
+        """Return the items of the keys, by key and source; keys without items are left out."""
         ...
 
     async def index(self, items: Sequence[Item], changes: Mapping[tuple[str, str], KeyChange]) -> None:
-        """Keep items, in place of what was kept of their variants, and what that changes of keys and sources."""
+        """Replace indexed items, and apply the changes of keys and sources."""
         ...
 
     async def matched(self, variants: Sequence[Queued]) -> None:
-        """Take variants out of the queue, unless they have changed since."""
+        """Remove variants from the queue, unless they have changed since."""
         ...
 
     async def requeue(self, variants: Sequence[str]) -> None:
-        """Have items of the index matched once more; those that wait already stay as they are."""
+        """Queue indexed items again; those already queued stay unchanged."""
         ...
 
     async def requeue_all(self) -> int:
-        """Have every item of the index matched once more, by weights that are learnt anew; answers how many were not waiting."""
+        """Queue every indexed item again after weights were learned; return how many were not queued."""
         ...
 
     async def model(self) -> MatchModel | None:
@@ -74,32 +74,32 @@ class MatchIndexStore(Protocol):
         ...
 
     async def keep_model(self, model: MatchModel) -> None:
-        """Keep learnt weights in place of those before."""
+        """Replace the learned weights."""
         ...
 
 
 class PairStore(Store[MatchPair], Protocol):
-    """In a tenant's transaction. There is one pair of any two variants."""
+    """Pairs within a tenant's transaction. Any two variants have at most one pair."""
 
     async def matching(self, filter: PairFilter, page_request: PageRequest) -> Page[MatchPair]:
         """Return a page of the pairs that match the filter, newest first."""
         ...
 
     async def of_variants(self, variants: Sequence[str], *, lock: bool = False) -> Sequence[MatchPair]:
-        """Every pair that has one of them on either side, by id."""
+        """Return every pair with one of the variants on either side, by ID."""
         ...
 
     async def open_of(self, variants: Sequence[str]) -> Sequence[MatchPair]:
-        """Those of them that are open, locked."""
+        """Return the open pairs of the variants, locked."""
         ...
 
     async def unjudged(self, limit: int) -> Sequence[MatchPair]:
-        """Open pairs that nobody holds and no model has judged, likeliest first."""
+        """Return open pairs that are neither held nor judged, most probable first."""
         ...
 
 
 class MergeStore(Store[Merge], Protocol):
-    """In a tenant's transaction. Something is merged at most once at a time."""
+    """Merges within a tenant's transaction. An object has at most one active merge."""
 
     async def matching(self, filter: MergeFilter, page_request: PageRequest) -> Page[Merge]:
         """Return a page of the merges that match the filter, newest first."""

@@ -1,4 +1,4 @@
-"""From levels to probabilities: learnt weights, calibration, rivals, conflicts, and the evidence of each pair."""
+"""Probabilities of pairs: learned weights, calibration, rivals, conflicts, and the evidence of each pair."""
 
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -18,9 +18,9 @@ _ROUNDS = 12
 _MOST = 9.0
 _SURE = 0.95
 SAMPLE = 1500
-"""Items, of each side where there are two, whose candidates weights are learnt from."""
+"""Number of items, of each of two sides, from whose candidates weights are learned."""
 FEWEST = 30
-"""Groups of candidates below which nothing can be learnt from them."""
+"""Minimum number of candidate groups from which weights can be learned."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class Weights:
         return all([len(row) for row in table] == each for table in (self.m, self.u, self.bits))
 
     def total(self, levels: Levels) -> float:
-        """Prior and weights together: log2 of the odds before rivals, calibration and conflicts."""
+        """Return the sum of prior and weights: log2 odds before rivals, calibration and conflicts."""
         return self.prior + sum(row[level] for row, level in zip(self.bits, levels, strict=True))
 
 
@@ -83,7 +83,7 @@ def learn(left: Groups, right: Groups, start: Weights) -> Weights:
 
 
 class _Counts:
-    """How often each level was seen among matches and among other candidates, in shares of pairs."""
+    """Counts of levels among matches and among other candidates, as shares of pairs."""
 
     def __init__(self) -> None:
         self.matched = [[0.0] * len(c.levels) for c in COMPARISONS]
@@ -114,7 +114,7 @@ def _size(groups: Groups) -> float:
 
 
 def _believed(share: float) -> float:
-    """Return a share of items with a match as far as it is believed: never that nearly all have one."""
+    """Return the share of items with a match, bounded below 1."""
     return max(0.001, min(_SURE, share))
 
 
@@ -125,7 +125,7 @@ def _prior(sides: Sequence[Groups], shares: Sequence[float]) -> float:
 
 
 def _shares(counts: Iterable[Sequence[float]], before: Table) -> Table:
-    """Shares of the levels of each comparison that can be compared, with what was believed before as so many more pairs."""
+    """Return the shares of the levels of each comparison, smoothed by the previous shares as pseudo-counts."""
     made = []
     for row, prior in zip(counts, before, strict=True):
         whole = sum(row[1:]) + _STRENGTH
@@ -135,19 +135,19 @@ def _shares(counts: Iterable[Sequence[float]], before: Table) -> Table:
 
 _SHIPPED = data("weights")
 SHIPPED = weights(-1.0, *(tuple((1.0, *_SHIPPED[c.name][side]) for c in COMPARISONS) for side in ("matches", "others")))
-"""What is believed before any item was seen: shares of the levels among matches (m) and among other candidates (u)."""
+"""Default shares of the levels among matches (m) and among other candidates (u)."""
 SCALE = 0.8
-"""MatchFeatures are never wholly independent, so their sum claims too much: it is taken at this share."""
+"""Factor applied to the sum of weights, because features are not independent."""
 FORBIDDEN = -0.2
-"""The most log2 odds that a pair with a conflict has: such a pair is never likelier than not."""
+"""Maximum log2 odds of a pair with a conflict, which is never more probable than not."""
 DOUBTED = 3.0
-"""The same where its conflicts are of a kind that is often wrong: to be looked at (0.89), not to be merged."""
+"""The same if all its conflicts are often wrong: a person must look at the pair (0.89)."""
 CONTESTED = 0.5
-"""The same for a pair that would be merged by rules but for one conflict: people are asked (0.59)."""
+"""The same for a pair that rules would merge without its one conflict: a person decides (0.59)."""
 CERTAIN = 7.64
-"""log2 odds from which a pair without conflict is merged by rules: a probability of 0.995."""
+"""Minimum log2 odds at which rules merge a pair without conflict: a probability of 0.995."""
 LEAST = -60.0
-"""log2 odds below which nothing is told apart any more."""
+"""Log2 odds below which pairs are not distinguished."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,12 +161,12 @@ class Odds:
 
     @property
     def total(self) -> float:
-        """log2 of the odds."""
+        """Return log2 of the odds."""
         return self.weights + self.calibration + self.rivals + self.conflicts
 
     @property
     def probability(self) -> float:
-        """Between 0 and 1."""
+        """Return the probability between 0 and 1."""
         return probability(self.total)
 
 
@@ -192,7 +192,7 @@ Pair = tuple[str, str]
 
 
 def taken(odds: Mapping[Pair, float]) -> dict[Pair, float]:
-    """Return what rivals take of each pair's log2 odds: 0 or less. `odds` are those of every pair by itself."""
+    """Return the reduction (0 or less) of each pair's log2 odds by its rivals; `odds` are those of every pair alone."""
     plain = {pair: 2.0 ** min(own, _MOST_ODDS) for pair, own in odds.items()}
     sides: tuple[dict[str, list[Pair]], dict[str, list[Pair]]] = defaultdict(list), defaultdict(list)
     for pair in odds:
@@ -200,7 +200,7 @@ def taken(odds: Mapping[Pair, float]) -> dict[Pair, float]:
             groups[id].append(pair)
     free = dict.fromkeys(odds, 1.0), dict.fromkeys(odds, 1.0)
     for _ in range(ROUNDS):
-        # both at once, so that neither side comes first
+        # both sides at once, so that the order does not matter
         before, free = free, (_free(sides[0], plain, free[1]), _free(sides[1], plain, free[0]))
         if free == before:
             break
@@ -210,7 +210,7 @@ def taken(odds: Mapping[Pair, float]) -> dict[Pair, float]:
 def _free(
     groups: Mapping[str, list[Pair]], odds: Mapping[Pair, float], other: Mapping[Pair, float]
 ) -> dict[Pair, float]:
-    """For each pair how likely its item of this side is to be free of every other pair."""
+    """Return for each pair the probability that its item of this side matches no other item."""
     found: dict[Pair, float] = {}
     for pairs in groups.values():
         shares = [odds[pair] * other[pair] for pair in pairs]
@@ -220,7 +220,7 @@ def _free(
 
 
 CONFLICTS = ("gtin", "dimensions", "colour", "finish", "size", "pieces", "brand", "accessory")
-"""Every name that `conflicts` gives."""
+"""All names that `conflicts` returns."""
 _AT = {comparison.name: at for at, comparison in enumerate(COMPARISONS)}
 _GTIN, _BRAND, _COLOUR, _DIMENSIONS, _SIZE, _PIECES, _PRICE, _CODE = (
     _AT[name] for name in ("gtin", "brand", "colour", "dimensions", "size", "pieces", "price", "code")
@@ -228,19 +228,19 @@ _GTIN, _BRAND, _COLOUR, _DIMENSIONS, _SIZE, _PIECES, _PRICE, _CODE = (
 _ALIKE = range(1, 4)
 """Levels of prices within 40% of each other."""
 _OWN = (1, 2)
-"""Levels of a shared code that few others bear."""
+"""Levels of a shared code that few other items have."""
 _SAME = 1
 _TELLING = -2.0
-"""A level that weighs more than this is common among matches too."""
+"""Weight above which a level is common among matches too."""
 _FOR = "for"
 OFTEN = 3
-"""A brand that a side gives to so many items is one that it knows."""
+"""Minimum number of a side's items with a brand for the side to know the brand."""
 Known = Callable[[MatchFeatures], bool]
-"""Whether an item's brand is one that both sides know."""
+"""Predicate whether both sides know an item's brand."""
 
 
 def conflicts(a: MatchFeatures, b: MatchFeatures, levels: Levels, known: Known = lambda _: False) -> tuple[str, ...]:
-    """Return the names of the facts that contradict each other: gtin, brand, dimensions, size, colour, finish, pieces, accessory.
+    """Return the names of contradictory features: gtin, brand, dimensions, size, colour, finish, pieces, accessory.
 
     Brands contradict only where both are `known`: a retailer that writes its own name knows no others' brands, and of an alias
     one side knows nothing.
@@ -292,7 +292,7 @@ def contested(found: Collection[str], levels: Levels, free: float) -> bool:
 
 
 def _foreign(a: MatchFeatures, b: MatchFeatures) -> bool:
-    """Return whether the accessory `a` is called what `b` is not; whatever is `for` something is no main thing."""
+    """Return whether the accessory `a` has a kind that `b` lacks; an item `for` something is not a main item."""
     return (
         bool(a.accessory)
         and _FOR not in b.words
@@ -309,7 +309,7 @@ Compared = dict[Pair, Levels]
 
 @dataclass(frozen=True, slots=True)
 class Scored:
-    """A pair with its levels, the parts of its odds and what contradicts it."""
+    """A pair with its levels, the components of its odds and its conflicts."""
 
     left: str
     right: str
@@ -344,7 +344,7 @@ def scored(
 
 
 def evidence(pair: Scored, left: MatchFeatures, right: MatchFeatures, weights: Weights) -> list[PairEvidence]:
-    """Return what speaks for and against a pair, in parts: with `weights.prior` they add up to the log2 odds."""
+    """Return the components of a pair's evidence; with `weights.prior` they add up to the log2 odds."""
     found = [
         PairEvidence(made.name, level, row[level], made.levels[level], made.shown(left), made.shown(right))
         for made, level, row in zip(COMPARISONS, pair.levels, weights.bits, strict=True)

@@ -1,4 +1,4 @@
-"""Two tables of items matched in memory, with weights learnt from them."""
+"""In-memory matching of two tables of items, with weights learned from them."""
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
@@ -18,19 +18,19 @@ _SIDES = (LEFT, RIGHT)
 
 
 class MatchIndex:
-    """The items of two sides. Ids are unique within a side. `weights` are those that pairs are scored by."""
+    """The items of two sides. IDs are unique within a side. `weights` are those for scoring."""
 
     def __init__(self, weights: Weights = SHIPPED) -> None:
         self.weights = weights
         self.items: dict[str, dict[str, MatchFeatures]] = {LEFT: {}, RIGHT: {}}
 
     def add(self, side: str, item: MatchFeatures) -> None:
-        """Enter an item, in place of one with its id; all are added before anything is matched."""
+        """Add an item, replacing one with its ID; all items must be added before matching."""
         self.items[side][item.id] = item
 
     @cached_property
     def _numbered(self) -> dict[int, Item]:
-        """The items by number, in the order of their sides and ids."""
+        """Return the items by number, in the order of their sides and IDs."""
         numbers = count(1)
         items = [
             Item(id, id, side, 0, self.items[side][id], next(numbers))

@@ -1,4 +1,4 @@
-"""Compared words: titles folded, without endings, under one name for each thing; the lists of words are in `data`."""
+"""Normalised words: folded, without endings, with one name for each concept; the lists of words are in `data`."""
 
 import re
 import tomllib
@@ -35,7 +35,7 @@ UNITS = meanings(_UNITS["names"])
 SPACED = frozenset(unit for unit in QUANTITY_UNITS if len(unit) > 1) - {"in", "ch"} | {"g", "l", "v"}
 """Units that make one quantity with a number before them, a blank between: a single letter is mostly something else."""
 LONGEST = 200
-"""Characters of a word that it is compared by, at most."""
+"""Maximum characters of a compared word."""
 _ALIKE = 40
 """Characters of the longest word that may be written otherwise."""
 _CHUNK = re.compile(r"[^\W_]+(?:[-/.'’][^\W_]+)*")
@@ -61,7 +61,7 @@ def folded(text: str) -> str:
 
 @lru_cache(maxsize=1 << 17)
 def word(text: str) -> str:
-    """Return what a folded word is compared by: `chairs` and `chr` as `chair`, `boerje` as `borje`, `navy` as `dark blue`."""
+    """Return the comparison form of a folded word: `chairs` and `chr` as `chair`, `boerje` as `borje`, `navy` as `dark blue`."""
     if found := SHADES.get(text) or NAMES.get(text):
         return found
     if text in COLOURS:
@@ -79,7 +79,7 @@ def word(text: str) -> str:
 
 
 def chunks(text: str) -> list[str]:
-    """Return the pieces of a folded text as they are written, punctuation inside kept: `dsc-w150`, `2-seat`."""
+    """Return the pieces of a folded text as written, with inner punctuation: `dsc-w150`, `2-seat`."""
     return _CHUNK.findall(text)
 
 

@@ -1,1 +1,1 @@
-"""Images that products name: fetched beside the runs, kept once by content, shown in documents."""
+"""Images of products: fetched independently of runs, stored once by content, shown in documents."""

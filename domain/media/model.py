@@ -1,4 +1,4 @@
-"""An image as it is stored, the addresses it comes from, and when an address is asked again."""
+"""Stored images, the addresses they are fetched from, and the times of further requests."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -7,24 +7,24 @@ from hashlib import blake2b
 from urllib.parse import urlsplit
 
 LINK_LIFETIME = timedelta(minutes=15)
-"""For how long a download link is valid."""
+"""Lifetime of a download link."""
 TRIES = 6
-"""How often an address is tried before it is given up."""
+"""Maximum number of attempts to fetch an address."""
 FRESH = timedelta(days=7)
-"""For how long an address that was looked at is not looked at again, whatever names it."""
+"""Time for which a fetched address is not requested again."""
 NO_ROOM_FOR = timedelta(hours=1)
-"""How long a host's images wait when the plan has no room."""
+"""Waiting time of a host's images if the plan has no storage left."""
 _FIRST_DELAY = timedelta(minutes=5)
 _LONGEST_DELAY = timedelta(hours=6)
 _NO_PICTURES = frozenset(("video", "document"))
 _HEADS = ((b"\xff\xd8\xff", "JPEG"), (b"\x89PNG\r\n\x1a\n", "PNG"), (b"GIF87a", "GIF"), (b"GIF89a", "GIF"))
 HEAD_BYTES = 12
-"""Bytes at the beginning of a file that tell its format."""
+"""Bytes at the beginning of a file that determine its format."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rendition:
-    """A smaller WebP of a stored image, an object of its own; width and height in pixels."""
+    """A smaller WebP of a stored image, with its own object; width and height in pixels."""
 
     key: str
     bytes: int
@@ -36,7 +36,7 @@ class Rendition:
 class Image:
     """A stored WebP: `content` is the digest of its bytes, `key` its object's; width and height in pixels.
 
-    `renditions` are the same picture smaller, the smallest first. They come and go with it.
+    `renditions` are smaller versions, the smallest first; they are created and deleted with the image.
     """
 
     id: str
@@ -50,13 +50,13 @@ class Image:
 
     @property
     def keys(self) -> tuple[str, ...]:
-        """Of all its objects."""
+        """The keys of all its objects."""
         return self.key, *(rendition.key for rendition in self.renditions)
 
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """Where an image is fetched from; `run` named it last. What it answered with makes the next request conditional."""
+    """The address of an image; `run` named it last. Validators of its last response make the next request conditional."""
 
     address: str
     url: str
@@ -70,7 +70,7 @@ class Address:
 
 @dataclass(frozen=True, slots=True)
 class NamedMedia:
-    """The media that a product and its variants name: address and role."""
+    """The media of a product and its variants: URL and role."""
 
     product: str
     items: tuple[tuple[str, str | None], ...]
@@ -110,12 +110,12 @@ def addresses_of(urls: Iterable[str], run: str) -> list[Address]:
 
 
 def delay(tries: int) -> timedelta | None:
-    """How long an address waits that failed `tries` times (from 1); None when it is given up."""
+    """Return the waiting time after `tries` failures (from 1); None if the address is given up."""
     return None if tries >= TRIES else min(_LONGEST_DELAY, _FIRST_DELAY * 4 ** (tries - 1))
 
 
 DELAYS = tuple(wait for tries in range(1, TRIES) if (wait := delay(tries)))
-"""How long an address waits after its first failure, its second and so on; then it is given up."""
+"""Waiting times after the first failure, the second and so on; after the last the address is given up."""
 
 
 def format_of(head: bytes) -> str | None:

@@ -1,4 +1,4 @@
-"""Images in store: what products name, where it is fetched, and what of it is shown in documents."""
+"""Stores and services for images: addresses to fetch, stored images, and their display in documents."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from domain.media.model import Address, Image, NamedMedia
 
 
 class MediaStore(Protocol):
-    """In a tenant's transaction."""
+    """Images within a tenant's transaction."""
 
     async def image(self, id: str) -> Image | None:
         """Return a stored image that a product names."""
@@ -23,19 +23,19 @@ class MediaStore(Protocol):
     async def register(
         self, uses: Mapping[str, Collection[str]], addresses: Sequence[Address], stale: datetime
     ) -> Sequence[str]:
-        """Put down which products use which addresses, and nothing else any more; answers keys of objects to free.
+        """Replace the addresses that products use; return the keys of objects to free.
 
-        New addresses are due at once, and so are those that were last looked at before `stale`. An address that no
-        product uses is forgotten, and an image that no address leads to.
+        New addresses and those last fetched before `stale` are due at once. An address that no product uses is deleted,
+        as is an image without an address.
         """
         ...
 
     async def due(self, host: str, limit: int) -> Sequence[Address]:
-        """Addresses of the host that are due, the longest due first."""
+        """Return the host's due addresses, the longest due first."""
         ...
 
     async def next_due(self, host: str) -> datetime | None:
-        """When the host's next address falls due."""
+        """Return the time when the host's next address falls due, or None."""
         ...
 
     async def by_content(self, content: str) -> Image | None:
@@ -43,13 +43,13 @@ class MediaStore(Protocol):
         ...
 
     async def add(self, image: Image) -> bool:
-        """Put down an image; False when there is one of its content already."""
+        """Store an image; return False if one with the same content exists."""
         ...
 
     async def found(self, address: Address, image: str) -> Sequence[str]:
         """Record that the address leads to the image, and queue the documents that name it; return the keys of objects to free.
 
-        Nothing happens when the address was forgotten meanwhile.
+        Nothing happens if the address has been deleted.
         """
         ...
 
@@ -68,37 +68,37 @@ class MediaStore(Protocol):
     async def origin_failed(
         self, host: str, origin: str, failure: str, delays: Sequence[timedelta]
     ) -> Mapping[str, int]:
-        """Everything of the host below `origin` that is due failed once more, and waits by how often it has; beyond `delays` it is given up.
+        """Record a failure of every due address of the host below `origin`, and delay each by its number of failures.
 
-        Answers how many addresses of each run are given up.
+        Addresses beyond `delays` are given up; return their number by run.
         """
         ...
 
     async def postpone(self, host: str, until: datetime) -> None:
-        """Nothing of the host is due before then."""
+        """Delay all addresses of the host until the time."""
         ...
 
     async def show(self, limit: int) -> int:
-        """Make documents anew whose images changed, at most `limit` of them; answers how many.
+        """Rebuild up to `limit` documents whose images changed; return their number.
 
-        Products that somebody else holds are passed by: they stay to be done.
+        Products locked by others are skipped and stay pending.
         """
         ...
 
     async def unshown(self) -> bool:
-        """Whether there are documents that must be made anew."""
+        """Return whether documents must be rebuilt."""
         ...
 
 
 class ImageRefused(Exception):
-    """It is no image that can be taken in; the message says why, and may be shown."""
+    """The image cannot be accepted; the message gives the reason and may be shown."""
 
 
 class ImageUnreachable(Exception):
-    """The image could not be fetched; the message says why, and may be shown.
+    """The image could not be fetched; the message gives the reason and may be shown.
 
-    `pressed` says that the host asks to be left alone for a while; `refused` that the address is none to be reached;
-    `absent` that nobody answers for what begins like this (`https://host:port/`), whatever of it is asked for.
+    `pressed`: the host throttles requests; `refused`: the address is forbidden; `absent`: the origin
+    (`https://host:port/`) does not respond at all.
     """
 
     def __init__(
@@ -110,7 +110,7 @@ class ImageUnreachable(Exception):
 
 @dataclass(frozen=True, slots=True)
 class FetchedImage:
-    """The bytes that an address answered, at most IMAGE_BYTES of them, and what makes the next request conditional."""
+    """The bytes of a response, at most IMAGE_BYTES, and the validators for the next request."""
 
     path: Path
     etag: str | None = None
@@ -129,7 +129,7 @@ class ConvertedFile:
 
 @dataclass(frozen=True, slots=True)
 class ConvertedImage:
-    """What was made of a picture: its file, the digest of that one's bytes, and smaller ones, the smallest first."""
+    """A converted image: its file, the digest of the file's bytes, and smaller versions, the smallest first."""
 
     file: ConvertedFile
     content: str
@@ -137,12 +137,12 @@ class ConvertedImage:
 
     @property
     def files(self) -> tuple[ConvertedFile, ...]:
-        """All of them, its own first."""
+        """All files, the image's own first."""
         return self.file, *self.renditions
 
 
 class ImageFetcher(Protocol):
-    """Reaches out to vetted addresses only."""
+    """Client for images that requests vetted addresses only."""
 
     async def fetch(self, url: str, path: Path, etag: str | None, last_modified: str | None) -> FetchedImage | None:
         """Download an image to `path`; return None if it has not changed. Raises ImageUnreachable, ImageRefused."""
@@ -150,15 +150,15 @@ class ImageFetcher(Protocol):
 
 
 class ImageConverter(Protocol):
-    """Decodes in a process of its own, with bounded memory and time."""
+    """Image decoder in a separate process with limited memory and time."""
 
     async def convert(self, source: Path, target: Path) -> ConvertedImage:
-        """Make a WebP file at `target` of the first picture of a JPEG, PNG, GIF or WebP file, and smaller ones beside it.
+        """Convert the first picture of a JPEG, PNG, GIF or WebP file to a WebP file at `target`, with smaller ones beside it.
 
-        None is larger than the picture is. Raises ImageRefused.
+        No file is larger than the picture. Raises ImageRefused.
         """
         ...
 
     async def close(self) -> None:
-        """End every process."""
+        """Stop all processes."""
         ...

@@ -1,4 +1,4 @@
-"""The jobs of images: what a run named is collected, what a host serves is fetched."""
+"""Jobs of images: collecting the images of a run, and fetching those of a host."""
 
 from domain.jobs.model import NewJob
 from domain.kernel.tenancy import Tenant
@@ -7,5 +7,5 @@ FETCH = "media.fetch"
 
 
 def fetching(tenant: Tenant, host: str, run: str) -> NewJob:
-    """Fetch what the host has to serve. Each run asks for itself: a job that is about to end hears of nothing new."""
+    """Return the job that fetches the host's due images. Each run queues its own, because a job about to end misses new addresses."""
     return NewJob(FETCH, f"media:{host}", tenant, {"host": host}, key=f"{run} {host}")

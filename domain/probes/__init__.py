@@ -1,1 +1,1 @@
-"""Source probes: what a website offers whoever wants its products, found out politely."""
+"""Source probes: examination of a website as a possible source of products."""

@@ -1,4 +1,4 @@
-"""Rids what was found on the web of characters that no store and no JSON holds: halves of surrogate pairs, and NUL."""
+"""Removal of characters that neither stores nor JSON accept: lone surrogates and NUL."""
 
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass

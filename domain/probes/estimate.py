@@ -1,4 +1,4 @@
-"""How much work a website would be, and the source that is proposed for it."""
+"""The effort of connecting a website, and the proposed source."""
 
 from collections.abc import Collection
 from dataclasses import dataclass, field
@@ -23,28 +23,28 @@ from domain.probes.model import (
 from domain.probes.structured_data import coverage
 
 _WELL = 0.8
-"""Share of sampled products that must state a field for it to be counted on."""
+"""Minimum share of sampled products that must state a field."""
 _NEEDED = ("name", "price")
 _FARTHEST = 25_000
-"""Products that a Shopify shop shows in its list, at most."""
+"""Maximum number of products in a Shopify shop's list."""
 _DAY = 86_400.0
 
 
 @dataclass(slots=True)
 class Seen:
-    """Findings of a probe so far, of which a report and an estimate are made."""
+    """Findings of a probe so far, from which report and estimate are made."""
 
     url: str
     robots: Robots
     landing: int | None = None
-    """The status of the page that the URL led to; None when it was not read."""
+    """The status of the landing page; None if it was not read."""
     page: PageFacts | None = None
     visited: list[tuple[Response, PageFacts]] = field(default_factory=list)
     endpoints: list[str] = field(default_factory=list)
     wall: Wall | None = None
     feed: PlatformFeed | None = None
     file: File | None = None
-    """The feed is a file of its own."""
+    """The feed is a separate file."""
     sitemaps_read: list[str] = field(default_factory=list)
     product_pages: int = 0
     examples: list[str] = field(default_factory=list)
@@ -56,14 +56,14 @@ class Seen:
 
     @property
     def sitemap(self) -> Sitemap | None:
-        """What the sitemaps that were read came to."""
+        """The summary of the sitemaps that were read, or None."""
         if not self.sitemaps_read:
             return None
         return Sitemap(tuple(self.sitemaps_read), self.product_pages, self.truncated)
 
     @property
     def sample(self) -> Sample | None:
-        """What the pages that were read as products' came to."""
+        """The summary of the sampled product pages, or None."""
         if not self.sampled:
             return None
         bare = sum(1 for page in self.sampled if page.status < 300 and not page.products)
@@ -71,7 +71,7 @@ class Seen:
 
     @property
     def saw_nothing(self) -> bool:
-        """Whether no page of the site itself was read, so that the lack of signs says nothing."""
+        """Return whether no page of the site was read, so that missing signs mean nothing."""
         return not self.endpoints and (self.wall is not None or not any(one.is_good for one, _ in self.visited))
 
 
@@ -109,7 +109,7 @@ def _by_file(file: File, readable: bool) -> Estimate:
 
 
 def _closed(found: Seen) -> Estimate | None:
-    """Why nothing may be read at all."""
+    """Return the estimate for a site that must not be read, or None."""
     if found.robots.state == RobotsState.DISALLOW_ALL:
         return Estimate(Effort.INFEASIBLE, Way.NONE, ("robots.txt forbids everything; ask the vendor for a feed.",))
     if found.robots.state == RobotsState.UNREACHABLE:
@@ -128,7 +128,7 @@ def _closed(found: Seen) -> Estimate | None:
 
 
 def _by_pages(found: Seen) -> Estimate:
-    """Page by page: by what these state for machines, or else by their looks."""
+    """Return the estimate for reading product pages, by structured data or else by their HTML."""
     sample = found.sample or Sample()
     count = found.product_pages
     if not sample.pages and not count:
@@ -161,13 +161,13 @@ DAILY = 1_440
 _FILES = "csv"
 _PAGES = "json_ld"
 _SIGNING_IN = frozenset(("woocommerce",))
-"""Platforms whose connector needs credentials, which are stored once the source is there."""
+"""Platforms whose connector needs credentials, which are stored after the source is created."""
 
 
 def for_feed(feed: PlatformFeed, currency: str | None) -> dict[str, Any]:
     """Return the proposed source for a platform's product list, read by the connector of that platform.
 
-    No other may take its place: a list's numbers mean what the platform says (WooCommerce's prices are minor units).
+    No other connector fits, because the meaning of numbers depends on the platform (WooCommerce's prices are minor units).
     """
     config = {"url": f"{origin_of(feed.url)}/", "platform": str(feed.platform)}
     return _source(feed.url, str(feed.platform), config, currency)

@@ -1,4 +1,4 @@
-"""What a probe saw, before anything is judged: answers, and what the documents in them say."""
+"""Observations of a probe before any judgement: responses, and the contents of their documents."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -9,12 +9,12 @@ _HTML = frozenset({"text/html", "application/xhtml+xml"})
 _HTML_STARTS = (b"<!doctype html", b"<html", b"<head", b"<body")
 LONGEST_URL = 2_048
 LONGEST_FOUND = 1_000
-"""Characters of an address that a document names: reports stay small, so that a page of a list does."""
+"""Maximum characters of a URL found in a document, which keeps reports small."""
 
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """One answer, as it came. Names of headers are in lower case; `whole`: the body was not cut."""
+    """One response. Header names are in lower case; `whole`: the body is not truncated."""
 
     url: str
     status: int
@@ -31,29 +31,29 @@ class Response:
 
     @property
     def is_good(self) -> bool:
-        """Whether it is what was asked for."""
+        """Return whether the request succeeded."""
         return 200 <= self.status < 300
 
     @property
     def is_page(self) -> bool:
-        """Whether it is a web page, by its bytes where they say so, else by its type."""
+        """Return whether the response is a web page, by its bytes or else by its media type."""
         start = self.body[:1024].lstrip(b"\xef\xbb\xbf \t\r\n").lower()
         return start.startswith(_HTML_STARTS) or (self.media_type in _HTML and not start.startswith((b"{", b"[")))
 
     @property
     def redirects(self) -> bool:
-        """Whether it says to ask elsewhere."""
+        """Return whether the response is a redirect."""
         return self.status in _REDIRECTS and bool(self.headers.get("location"))
 
     @property
     def leads_to(self) -> str | None:
-        """Where a redirect leads, as an absolute http or https URL; None for any other answer, and where it leads nowhere."""
+        """Return the target of a redirect as an absolute http or https URL; None for other responses and invalid targets."""
         return joined(self.url, self.headers["location"]) if self.redirects else None
 
 
 @dataclass(frozen=True, slots=True)
 class BlockFacts:
-    """What the JSON-LD of a page states: for each product the fields it has; the currencies of its offers."""
+    """Contents of a page's JSON-LD: the fields of each product, and the currencies of its offers."""
 
     products: tuple[frozenset[str], ...] = ()
     currencies: frozenset[str] = frozenset()
@@ -62,7 +62,7 @@ class BlockFacts:
 
 @dataclass(frozen=True, slots=True)
 class PageFacts:
-    """What a web page says. Lists are cut where they are long; `text_length` counts all visible characters."""
+    """Contents of a web page. Long lists are truncated; `text_length` counts all visible characters."""
 
     title: str = ""
     metas: Mapping[str, str] = field(default_factory=dict)
@@ -78,14 +78,14 @@ class PageFacts:
     asks_password: bool = False
     blocks: BlockFacts = BlockFacts()
     cut: bool = False
-    """It was not read to its end."""
+    """Whether the page was not read to its end."""
 
 
 @dataclass(frozen=True, slots=True)
 class SitemapFacts:
-    """What one sitemap lists: further sitemaps; how many pages of products, and some of these from first to last.
+    """Contents of one sitemap: further sitemaps, the number of product pages, and some of these from first to last.
 
-    `readable` is False for what is no sitemap.
+    `readable` is false if the document is not a sitemap.
     """
 
     sitemaps: tuple[str, ...] = ()
@@ -96,7 +96,7 @@ class SitemapFacts:
 
 
 def origin_of(url: str) -> str:
-    """Scheme, host and port of an absolute URL."""
+    """Return scheme, host and port of an absolute URL."""
     parts = urlsplit(url)
     return f"{parts.scheme}://{parts.netloc}".lower()
 
@@ -107,7 +107,7 @@ def host_of(url: str) -> str:
 
 
 def is_usable(url: str) -> bool:
-    """Whether what a document names is an absolute http or https URL that can be asked for."""
+    """Return whether the text is an absolute http or https URL that can be requested."""
     return len(url) <= LONGEST_FOUND and url.isprintable() and _names_host(url)
 
 

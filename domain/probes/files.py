@@ -1,4 +1,4 @@
-"""What lists of products and files a website offers."""
+"""Product lists and files that a website offers."""
 
 import csv
 import json
@@ -17,7 +17,7 @@ _USUAL = ("products", "items", "data", "results", "records", "value", "content",
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """Products of an answer, and of all together where it is told; the fields that any of them has a value in."""
+    """The products of a response, the total number if stated, and the fields with a value in any product."""
 
     products: int | None = None
     total: int | None = None
@@ -30,7 +30,7 @@ NOTHING = Listing()
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """Where a platform lists its products; `signal` is what it is called as evidence."""
+    """The product list of a platform; `signal` is its name as evidence."""
 
     platform: Platform
     path: str
@@ -47,7 +47,7 @@ ENDPOINTS = (
     Endpoint(Platform.WOOCOMMERCE, "/wp-json/wc/store/v1/products", "per_page=25"),
 )
 SHOP = "/meta.json"
-"""Where a Shopify shop tells its currency and how many products it has published."""
+"""The path where a Shopify shop states its currency and its number of published products."""
 
 
 def listing(endpoint: Endpoint, response: Response, value: Any) -> Listing | None:
@@ -100,7 +100,7 @@ def records_in(value: Any) -> list[Mapping[str, Any]]:
 
 
 def fields_of(products: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
-    """Paths that any of the products has a value at, two levels deep, in the order in which they come."""
+    """Return the paths with a value in any of the products, two levels deep, in order of appearance."""
     found: dict[str, None] = {}
     for product in products[:_LOOKED_AT]:
         for path in _paths(product):
@@ -124,7 +124,7 @@ def _paths(product: Mapping[str, Any]) -> Iterator[str]:
 
 
 HEAD = 256 * 1024
-"""Bytes of a file that are looked at."""
+"""Bytes of a file that are inspected."""
 _GOOGLE = "http://base.google.com/ns/1.0"
 _DELIMITERS = ",;\t|"
 _ROWS = 20
@@ -153,7 +153,7 @@ _SITEMAPS = ("<urlset", "<sitemapindex")
 
 @dataclass(frozen=True, slots=True)
 class File:
-    """A file and the `config.format` of a source that reads it; None: no source reads it as it is, `remedy` says why."""
+    """A file and the `config.format` that reads it; None if no source can read it as it is, with the `remedy`."""
 
     format: str | None
     listing: Listing = NOTHING
@@ -182,7 +182,7 @@ def recognised(response: Response) -> File | None:
 
 
 def is_sitemap(response: Response) -> bool:
-    """Whether the answer is a sitemap by its first element."""
+    """Return whether the response is a sitemap, by its first element."""
     return any(element in response.body[:2048].decode("utf-8", "replace").lower() for element in _SITEMAPS)
 
 

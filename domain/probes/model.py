@@ -1,4 +1,4 @@
-"""A source probe, the report that it comes to, and the states it goes through (docs/probes.md)."""
+"""Source probes, their reports and their states (docs/probes.md)."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -12,17 +12,17 @@ from domain.kernel.paging import Filter
 from domain.kernel.tenancy import Tenant
 
 CARRY_OUT = "probes.carry_out"
-"""The kind of job that carries a probe out."""
+"""The kind of job that executes a probe."""
 OPEN_PROBES = 20
-"""How many probes of one tenant may wait, and how many may run, at once."""
+"""Maximum number of waiting probes of a tenant, and of running ones."""
 DEATHS = 3
-"""How many attempts in a row may end without a word before a probe fails."""
+"""Maximum number of consecutive attempts that end without a result before a probe fails."""
 LONGEST = timedelta(hours=1)
-"""After which a probe is given up, however often it was begun."""
+"""Time after which a probe is given up, however often it was started."""
 
 
 class ProbeStatus(StoredEnum):
-    """Where a probe stands."""
+    """The status of a probe."""
 
     QUEUED = "queued"
     RUNNING = "running"
@@ -31,7 +31,7 @@ class ProbeStatus(StoredEnum):
 
 
 class RobotsState(StoredEnum):
-    """What the site's robots.txt (RFC 9309) came to."""
+    """The state of the site's robots.txt (RFC 9309)."""
 
     PARSED = "parsed"
     MISSING = "missing"
@@ -40,7 +40,7 @@ class RobotsState(StoredEnum):
 
 
 class Platform(StoredEnum):
-    """What a shop is built on; `custom` is none of those that are known."""
+    """The platform of a shop; `custom` is none of the known ones."""
 
     SHOPIFY = "shopify"
     WOOCOMMERCE = "woocommerce"
@@ -51,7 +51,7 @@ class Platform(StoredEnum):
 
 
 class WallKind(StoredEnum):
-    """What keeps readers out."""
+    """The kind of obstacle that blocks readers."""
 
     BOT_CHALLENGE = "bot_challenge"
     LOGIN = "login"
@@ -60,7 +60,7 @@ class WallKind(StoredEnum):
 
 
 class Effort(StoredEnum):
-    """How much it takes to connect the site as a source."""
+    """The effort of connecting the site as a source."""
 
     LOW = "low"
     MEDIUM = "medium"
@@ -69,7 +69,7 @@ class Effort(StoredEnum):
 
 
 class Way(StoredEnum):
-    """By what the site's products would be read."""
+    """The method of reading the site's products."""
 
     PLATFORM_FEED = "platform_feed"
     FILE = "file"
@@ -79,7 +79,7 @@ class Way(StoredEnum):
 
 
 class FailureCode(StoredEnum):
-    """Why a probe came to no report."""
+    """The reason why a probe has no report."""
 
     FETCH_FAILED = "fetch_failed"
     FETCH_REFUSED = "fetch_refused"
@@ -89,7 +89,7 @@ class FailureCode(StoredEnum):
 
 @dataclass(frozen=True, slots=True)
 class Robots:
-    """The rules of the site that the URL led to; `sitemaps` are those that they name."""
+    """The robots.txt rules of the final site; `sitemaps` are those that they name."""
 
     state: RobotsState
     crawl_delay_seconds: float | None = None
@@ -98,7 +98,7 @@ class Robots:
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """One sign of a platform; `weight` (0 to 1) is how sure it is by itself."""
+    """One sign of a platform; `weight` (0 to 1) is its probability on its own."""
 
     platform: Platform
     signal: str
@@ -107,7 +107,7 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True)
 class Wall:
-    """What keeps the probe out, and by what that was seen."""
+    """The obstacle that blocks the probe, and how it was detected."""
 
     kind: WallKind
     detail: str
@@ -115,7 +115,7 @@ class Wall:
 
 @dataclass(frozen=True, slots=True)
 class PlatformFeed:
-    """A list of products for machines: how it answered, how many products the answer has and the whole has, their fields."""
+    """A machine-readable product list: status, numbers of products in the response and in total, fields."""
 
     platform: Platform
     url: str
@@ -127,7 +127,7 @@ class PlatformFeed:
 
 @dataclass(frozen=True, slots=True)
 class Sitemap:
-    """The sitemaps that were read, how many product pages they list, and whether there is more in them than was read."""
+    """Summary of the sitemaps that were read: number of product pages, and whether there are more."""
 
     read: tuple[str, ...] = ()
     product_pages: int = 0
@@ -136,7 +136,7 @@ class Sitemap:
 
 @dataclass(frozen=True, slots=True)
 class SampledPage:
-    """One page that was read as a product's, and how many products its structured data states."""
+    """One sampled product page, and the number of products in its structured data."""
 
     url: str
     status: int
@@ -154,7 +154,7 @@ class Sample:
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """How much it takes to connect the site, by what, and why."""
+    """The effort of connecting the site, the method and the reasons."""
 
     effort: Effort
     kind: Way
@@ -163,7 +163,7 @@ class Estimate:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What a probe found. `disallowed` are addresses that it would have read and robots.txt forbids; they were not asked."""
+    """The findings of a probe. `disallowed` are URLs that robots.txt forbids, which were not requested."""
 
     final_url: str
     robots: Robots
@@ -182,7 +182,7 @@ class Report:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """Why there is no report: a code a program can use and a sentence for a person."""
+    """The reason why there is no report: a machine-readable code and a sentence."""
 
     code: FailureCode
     message: str
@@ -190,7 +190,7 @@ class Failure:
 
 @dataclass(frozen=True, slots=True)
 class Probe:
-    """One look at a website. `proposal` is a body that makes a source of it; `deaths` counts attempts that ended without a word."""
+    """One probe of a website. `proposal` is the body to create a source; `deaths` counts attempts that ended without a result."""
 
     id: str
     url: str
@@ -205,11 +205,11 @@ class Probe:
 
     @property
     def over(self) -> bool:
-        """Whether there is nothing left to do."""
+        """Return whether the probe is finished."""
         return self.completed_at is not None
 
     def hopeless(self, now: datetime) -> bool:
-        """Whether another attempt would lead nowhere, or come too late."""
+        """Return whether the probe has used up its attempts or its time."""
         late = self.started_at is not None and now - self.started_at > LONGEST
         return late or self.deaths >= DEATHS
 
@@ -226,19 +226,19 @@ class Probe:
         return replace(self, status=ProbeStatus.SUCCEEDED, report=report, proposal=proposal, completed_at=now)
 
     def failed(self, code: FailureCode, message: str, now: datetime) -> "Probe":
-        """There will be no report."""
+        """Return the probe as failed."""
         return replace(self, status=ProbeStatus.FAILED, failure=Failure(code, message), completed_at=now)
 
 
 @dataclass(frozen=True, slots=True)
 class ProbeFilter(Filter):
-    """Which probes are looked for."""
+    """The filter of a list of probes."""
 
     status: ProbeStatus | None = None
 
 
 class NewProbe(TypedDict):
-    """A website to look at."""
+    """A website to probe."""
 
     url: str
 

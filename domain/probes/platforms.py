@@ -1,4 +1,4 @@
-"""Tells by its signs what a shop is built on, and how sure that is."""
+"""Detection of a shop's platform by its signs, with a confidence."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -7,9 +7,9 @@ from domain.probes.facts import PageFacts, Response
 from domain.probes.model import Evidence, Platform
 
 KNOWN_FROM = 0.5
-"""How sure a platform must be to be named."""
+"""Minimum confidence to name a platform."""
 SUSPECTED_FROM = 0.2
-"""How sure a platform must be for its feed to be tried."""
+"""Minimum confidence to request a platform's feed."""
 _MOST_ASSETS = 500
 
 _SIGNALS = """
@@ -60,7 +60,7 @@ woocommerce   endpoint   /wp-json/wc/store/v1/products              0.95
 
 @dataclass(frozen=True, slots=True)
 class Signal:
-    """One sign: where it stands, the text to find there, and how sure it is by itself."""
+    """One sign: its place, the text to find there, and its probability on its own."""
 
     platform: Platform
     place: str
@@ -81,22 +81,22 @@ _Seen = dict[str, list[str]]
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """The likeliest platform, how sure that is (0 to 1), and every sign that was seen."""
+    """The most probable platform, its confidence (0 to 1), and all signs that were found."""
 
     platform: Platform
     confidence: float
     evidence: tuple[Evidence, ...]
 
     def suspects(self, platform: Platform) -> bool:
-        """Whether that platform is worth a question: signs speak for it, or for none."""
+        """Return whether the platform's feed is worth a request: there are signs of it, or of no platform."""
         return self.platform == Platform.CUSTOM or likelihood(self.evidence, platform) >= SUSPECTED_FROM
 
 
 def judged(visited: Iterable[tuple[Response, PageFacts]], endpoints: Sequence[str] = ()) -> Judgement:
     """Judge the platform of a site by its pages and by the endpoints that responded like a platform's.
 
-    Signs count as independent: two that are each 0.6 sure are 0.84 together. What speaks for another platform takes
-    away from it. Below KNOWN_FROM it is `custom`, the surer the less speaks for any.
+    Signs count as independent: two of 0.6 make 0.84. Signs of other platforms reduce the confidence. Below KNOWN_FROM
+    the platform is `custom`, with higher confidence the fewer signs there are.
     """
     seen: _Seen = {"endpoint": list(endpoints)}
     for response, page in visited:
@@ -112,7 +112,7 @@ def judged(visited: Iterable[tuple[Response, PageFacts]], endpoints: Sequence[st
 
 
 def likelihood(evidence: Iterable[Evidence], platform: Platform) -> float:
-    """How sure that platform is by its signs alone."""
+    """Return the probability of the platform by its signs alone."""
     unlikely = 1.0
     for sign in evidence:
         if sign.platform == platform:
@@ -135,7 +135,7 @@ def _note(seen: _Seen, response: Response, page: PageFacts) -> None:
 
 
 def _shows(signal: Signal, texts: Iterable[str]) -> bool:
-    """Whether the sign stands there: names of cookies and headers begin with it, classes are it, others hold it."""
+    """Return whether the sign is present: a prefix of cookie and header names, an exact class, otherwise a substring."""
     if signal.place in ("header", "meta"):
         name, _, value = signal.text.partition(": ")
         return any(text.startswith(name) and value in text.partition(": ")[2] for text in texts)

@@ -1,4 +1,4 @@
-"""What a probe asks of the web: one answer at a time, and what the documents in them say."""
+"""Web access of a probe, and parsing of documents."""
 
 from typing import Any, Protocol
 
@@ -6,7 +6,7 @@ from domain.probes.facts import PageFacts, Response, SitemapFacts
 
 
 class Unreachable(Exception):
-    """There was no answer. `refused`: the address is none that may be asked; the message may be shown."""
+    """No response. `refused`: the address must not be requested; the message may be shown."""
 
     def __init__(self, message: str, *, refused: bool = False) -> None:
         self.refused = refused
@@ -14,18 +14,18 @@ class Unreachable(Exception):
 
 
 class Web(Protocol):
-    """The public web, asked as who we are. No cookie is kept and no redirect followed."""
+    """Client for the public web with an honest user agent, without cookies and redirects."""
 
     async def get(self, url: str, *, accept: str, most: int, seconds: float) -> Response:
-        """Ask for the URL; of a body only the first `most` bytes are taken. Raises Unreachable.
+        """Request the URL and read at most the first `most` bytes of the body. Raises Unreachable.
 
-        `seconds` bounds it all; a body that is not there by then, or breaks off, is cut.
+        `seconds` is the total time limit; a body that is late or breaks off is truncated.
         """
         ...
 
 
 class Rules(Protocol):
-    """A robots.txt, as it concerns us (RFC 9309)."""
+    """The rules of a robots.txt that apply to this service (RFC 9309)."""
 
     @property
     def crawl_delay(self) -> float | None:
@@ -38,12 +38,12 @@ class Rules(Protocol):
         ...
 
     async def allows(self, url: str) -> bool:
-        """Whether the URL may be asked for."""
+        """Return whether the URL may be requested."""
         ...
 
 
 class Documents(Protocol):
-    """Reads what was fetched, beside the event loop; nothing in a document makes it raise, hang or grow."""
+    """Parser of fetched documents outside the event loop; no document can make it raise, hang or exhaust memory."""
 
     async def rules(self, body: bytes) -> Rules:
         """Parse a robots.txt; an empty one allows everything."""

@@ -1,4 +1,4 @@
-"""Tells addresses of products from others, and chooses which of them to look at."""
+"""Detection of product page URLs, and selection of a sample."""
 
 import re
 from collections.abc import Sequence
@@ -9,13 +9,13 @@ T = TypeVar("T")
 _STEPS = frozenset({"product", "products", "produkt", "produkte", "produkter", "produit", "produits", "producto",
                            "productos", "prodotto", "prodotti", "p", "dp", "item", "items", "sku", "pd"})  # fmt: skip
 _TAILS = (re.compile(r"[-_/.]p-?\d{3,20}$"), re.compile(r"-\d{4,20}(\.html?)?$"))
-"""Ends of paths of at most 40 characters, which are all that is looked at."""
+"""Ends of paths of at most 40 characters, which are all that is inspected."""
 _NAMED = ("product", "produkt", "produit", "prodotto", "item")
 _NO_PRODUCTS = ("category", "categories", "_cat", "collection", "post", "page", "blog", "image", "tag", "brand")
 
 
 def is_product_page(url: str) -> bool:
-    """Whether the address looks like one product's: `/products/oak-chair`, `/p/123`, `/oak-chair-12345.html`."""
+    """Return whether the URL looks like that of one product: `/products/oak-chair`, `/p/123`, `/oak-chair-12345.html`."""
     path = urlsplit(url).path.lower().rstrip("/")
     steps = [step for step in path.split("/") if step]
     if any(step in _STEPS for step in steps[:-1]):
@@ -24,7 +24,7 @@ def is_product_page(url: str) -> bool:
 
 
 def lists_products(sitemap: str) -> bool:
-    """Whether a sitemap's own name says that it lists products, and only these."""
+    """Return whether a sitemap's name says that it lists products only."""
     parts = urlsplit(sitemap.lower())
     name = f"{parts.path.rpartition('/')[2]}?{parts.query}".replace("sitemap", "")
     return any(word in name for word in _NAMED) and not any(word in name for word in _NO_PRODUCTS)
@@ -41,7 +41,7 @@ def in_order(sitemaps: Sequence[str]) -> list[str]:
 
 
 def spread(found: Sequence[T], most: int) -> list[T]:
-    """At most so many of them, evenly from the first to the last."""
+    """Return at most `most` items, evenly distributed."""
     if len(found) <= most:
         return list(found)
     return [found[place * (len(found) - 1) // max(1, most - 1)] for place in range(most)]

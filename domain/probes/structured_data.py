@@ -1,4 +1,4 @@
-"""Reads the JSON-LD of pages for what it states of products (schema.org), forgivingly and within bounds."""
+"""Tolerant, bounded extraction of products from JSON-LD (schema.org)."""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -7,17 +7,17 @@ from typing import Any, Final
 from domain.probes.facts import BlockFacts
 
 LONGEST_BLOCK = 512 * 1024
-"""Characters of one block; a longer one counts as malformed."""
+"""Maximum characters of a block; a longer one counts as malformed."""
 _NODES = 50_000
-"""Values of all blocks of a page that are looked at."""
+"""Maximum number of values of a page's blocks that are inspected."""
 _PRODUCTS = 200
-"""Products of one page that are kept."""
+"""Maximum number of products of one page."""
 _DEPTH = 40
 _KINDS = frozenset({"product", "productgroup", "productmodel", "individualproduct", "someproducts"})
 _ELSEWHERE = frozenset(
     {"itemListElement", "isRelatedTo", "isSimilarTo", "isAccessoryOrSparePartFor", "isConsumableFor", "isVariantOf"}
 )
-"""Properties whose products are other pages'."""
+"""Properties whose products belong to other pages."""
 
 COVERED: Final[Mapping[str, tuple[str, ...]]] = {
     "name": ("name",),
@@ -33,13 +33,13 @@ COVERED: Final[Mapping[str, tuple[str, ...]]] = {
     "dimensions": ("width", "height", "depth", "size"),
     "weight": ("weight",),
 }
-"""Each field that coverage tells, and the properties of a product or a variant that state it."""
+"""The fields of the coverage, and the properties of a product or variant that state each."""
 OFFERED: Final[Mapping[str, tuple[str, ...]]] = {
     "price": ("price", "lowPrice"),
     "currency": ("priceCurrency",),
     "availability": ("availability",),
 }
-"""Fields of a product's offers, or of the price specifications in them."""
+"""Fields of a product's offers or their price specifications."""
 FIELDS = (*COVERED, *OFFERED)
 
 
@@ -91,7 +91,7 @@ def _products(values: Sequence[Any]) -> Iterator[Mapping[str, Any]]:
 
 
 def _nodes(values: Sequence[Any]) -> Iterator[tuple[Mapping[str, Any], bool]]:
-    """Every object, outside products; and whether it stands where other pages' products do."""
+    """Yield every object outside products, and whether it belongs to other pages' products."""
     waiting = [(value, 0, False) for value in reversed(values)]
     left = _NODES
     while waiting and left:
@@ -118,9 +118,13 @@ def _is_product(node: Mapping[str, Any]) -> bool:
 
 def _stated(product: Mapping[str, Any]) -> frozenset[str]:
     parts = [product, *_objects(product.get("hasVariant"))]
-    found = {name for name, keys in COVERED.items() if any(_given(part.get(key)) for part in parts for key in keys)}
+    found = {
+        name for name, keys in COVERED.items() if any(_has_content(part.get(key)) for part in parts for key in keys)
+    }
     offers = [offer for part in parts for offer in _offers(part)]
-    found |= {name for name, keys in OFFERED.items() if any(_given(one.get(key)) for one in offers for key in keys)}
+    found |= {
+        name for name, keys in OFFERED.items() if any(_has_content(one.get(key)) for one in offers for key in keys)
+    }
     return frozenset(found)
 
 
@@ -141,16 +145,18 @@ def _currencies(product: Mapping[str, Any]) -> Iterator[str]:
                 yield stated.lower()
 
 
-def _given(value: Any) -> bool:
-    """Whether there is anything in it: an empty text, list or object states nothing, and neither does one with a type alone."""
+def _has_content(value: Any) -> bool:
+    """Return whether the value has content; empty texts, lists and objects, and objects with a type only, have none."""
     if isinstance(value, str):
         return bool(value.strip())
     if isinstance(value, dict):
         return any(
-            _given(part) for name, part in list(value.items())[:50] if not name.startswith("@") and name != "unitCode"
+            _has_content(part)
+            for name, part in list(value.items())[:50]
+            if not name.startswith("@") and name != "unitCode"
         )
     if isinstance(value, list):
-        return any(_given(item) for item in value[:50] if not isinstance(item, list))
+        return any(_has_content(item) for item in value[:50] if not isinstance(item, list))
     return value is not None
 
 

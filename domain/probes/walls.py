@@ -1,4 +1,4 @@
-"""Tells a wall from a page: by status, headers, where a redirect ended, and what a page says that answers 200."""
+"""Detection of obstacles by status, headers, redirects, and the content of pages with status 200."""
 
 from urllib.parse import urlsplit
 
@@ -6,7 +6,7 @@ from domain.probes.facts import PageFacts, Response
 from domain.probes.model import Wall, WallKind
 
 THIN = 600
-"""Characters of visible text below which a page may be a wall's: pages of shops say more."""
+"""Characters of visible text below which a page may be an obstacle; shops' pages have more."""
 FEW_LINKS = 8
 
 _CHALLENGE_HEADERS = (
@@ -38,7 +38,7 @@ _LOGIN_STEPS = frozenset(
     {"login", "log-in", "signin", "sign-in", "sign_in", "logon", "password", "authenticate", "sso", "wp-login.php"}
 )
 _LONGEST = 20_000
-"""Characters of a text that are looked at."""
+"""Maximum characters of a text that are inspected."""
 
 
 def judged(asked: str, response: Response, page: PageFacts) -> Wall | None:

@@ -1,1 +1,1 @@
-"""Runs: one reading of a source, from fetch to stored changes."""
+"""Runs: imports of a source, from the fetch to the stored changes."""

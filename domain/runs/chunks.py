@@ -1,4 +1,4 @@
-"""Rows of a feed fall into buckets by a hash of their key, and buckets that follow each other into chunks."""
+"""Division of a feed: rows into buckets by a hash of their key, and consecutive buckets into chunks."""
 
 from collections.abc import Mapping, Sequence
 from zlib import crc32
@@ -10,22 +10,22 @@ from domain.kernel.bounds import SHEET_ROW_BYTES
 BUCKET_BYTES = 16 << 10
 MOST_BUCKETS = 1024
 CHUNK_ROWS = {Stream.CATALOGUE: 2_000, Stream.STOCK: 6_000}
-"""About how many rows one transaction stores: enough for sets to pay, few enough for memory and for the high watermark."""
+"""Approximate number of rows per transaction: large enough for set operations, small enough for memory and the high watermark."""
 ROOM = 256 << 20
-"""Bytes of rows that may be put aside of any snapshot."""
+"""Maximum bytes of rows that are spooled for any snapshot."""
 _FINE = 0xFFF
 
 
 def bucket_count(size: int, *, packed: bool) -> int:
-    """Return how many buckets a snapshot of `size` bytes is put aside in; packed ones hold about six times as much."""
+    """Return the number of buckets for a snapshot of `size` bytes; packed ones hold about six times as much."""
     return max(1, min(MOST_BUCKETS, -(-size * (6 if packed else 1) // BUCKET_BYTES)))
 
 
 def spool_room(size: int, *, packed: bool) -> int:
-    """Return how many bytes of rows may be put aside of a snapshot of `size` bytes.
+    """Return the maximum number of bytes of rows that are spooled for a snapshot of `size` bytes.
 
-    Honest feeds take up to ten times their size (an empty cell is a comma there, and `null,` here); one whose header has
-    two thousand columns and whose rows have two takes hundreds.
+    Ordinary feeds need up to ten times their size (an empty cell is a comma in the file and `null,` in the spool); a feed
+    with two thousand header columns and rows of two cells needs hundreds.
     """
     return ROOM + 24 * size * (6 if packed else 1)
 
@@ -33,8 +33,8 @@ def spool_room(size: int, *, packed: bool) -> int:
 def slot_of(key: str, stream: Stream) -> int:
     """Return the slot of a key, a hash below SLOTS.
 
-    Stock is keyed by item, and items of one product mostly differ in the last two characters of their SKU: a hash that
-    puts these together has one chunk touch a product once (measured: a third of the time a stock sheet takes).
+    Stock is keyed by item, and items of one product mostly differ in the last two characters of their SKU. The high
+    bits of the hash ignore these, so that one chunk covers a product (measured: a third of the time for a stock sheet).
     """
     if stream == Stream.CATALOGUE:
         return crc32(key.encode()) >> 1
@@ -42,7 +42,7 @@ def slot_of(key: str, stream: Stream) -> int:
 
 
 def outdated(key: str, stream: Stream) -> RowFingerprint:
-    """Return a fingerprint that no row has, so that the next run states the key again."""
+    """Return a fingerprint that no row has, so that the next run applies the key again."""
     return RowFingerprint(slot_of(key, stream), key, b"")
 
 
@@ -52,9 +52,9 @@ def slots_of(chunk: range, buckets: int) -> tuple[int, int]:
 
 
 def chunks_of(held: Sequence[int], stream: Stream) -> list[range]:
-    """Buckets, by the rows `held` in each, taken together until they hold CHUNK_ROWS.
+    """Return the chunks, as ranges of consecutive buckets, from the rows `held` in each bucket.
 
-    There is at least one chunk, if only to find what is absent.
+    There is at least one chunk, so that absent keys are found even in an empty feed.
     """
     chunks, first, rows = [], 0, 0
     for bucket, number in enumerate(held):
@@ -70,7 +70,7 @@ def chunks_of(held: Sequence[int], stream: Stream) -> list[range]:
 def portions_of(weights: Mapping[str, int], most: int) -> list[list[str]]:
     """Split the keys in order into portions that weigh about `most`; there is at least one portion.
 
-    A vendor can choose keys that fall into one bucket: what is written in one transaction is bounded all the same.
+    This bounds a transaction even if a vendor chooses keys that all fall into one bucket.
     """
     portions: list[list[str]] = [[]]
     weight = 0
@@ -84,5 +84,5 @@ def portions_of(weights: Mapping[str, int], most: int) -> list[list[str]]:
 
 
 def shape_of(chunks: Sequence[range], buckets: int, stream: Stream) -> str:
-    """Return how a snapshot falls into chunks; another release may divide it otherwise, and then starts over."""
+    """Return the parameters of the division; a release that divides differently restarts the run."""
     return f"{len(chunks)} of {buckets} by {CHUNK_ROWS[stream]} of {SHEET_ROW_BYTES}"

@@ -1,4 +1,4 @@
-"""A run and the states it goes through (docs/conventions.md#run)."""
+"""Runs and their states (docs/conventions.md#run)."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -12,7 +12,7 @@ from domain.kernel.problems import Problem
 
 
 class RunTrigger(StoredEnum):
-    """What had the run start."""
+    """The trigger of a run."""
 
     SCHEDULE = "schedule"
     MANUAL = "manual"
@@ -27,7 +27,7 @@ class RunTrigger(StoredEnum):
 
 
 class RunStatus(StoredEnum):
-    """Where a run stands; `OPEN` ones go on."""
+    """The status of a run; those in `OPEN` are not final."""
 
     QUEUED = "queued"
     RUNNING = "running"
@@ -39,7 +39,7 @@ class RunStatus(StoredEnum):
 
 
 class RunStage(StoredEnum):
-    """How far through the pipeline a run has come."""
+    """The pipeline stage that a run has reached."""
 
     FETCH = "fetch"
     PARSE = "parse"
@@ -51,7 +51,7 @@ class RunStage(StoredEnum):
 
 
 class WaitingReason(StoredEnum):
-    """Why a run waits."""
+    """The reason why a run waits."""
 
     RATE_LIMITED = "rate_limited"
     UPSTREAM_BUSY = "upstream_busy"
@@ -65,7 +65,7 @@ class WaitingReason(StoredEnum):
 
 
 class RunErrorCode(StoredEnum):
-    """Why a run did not succeed."""
+    """The reason why a run did not succeed."""
 
     FETCH_FAILED = "fetch_failed"
     FETCH_REFUSED = "fetch_refused"
@@ -82,29 +82,29 @@ class RunErrorCode(StoredEnum):
 
 OPEN = frozenset({RunStatus.QUEUED, RunStatus.RUNNING, RunStatus.WAITING})
 CONCLUDED = frozenset({RunStatus.SUCCEEDED, RunStatus.FAILED})
-"""Ended by what the feed held, well or not."""
+"""Statuses of runs that ended because of the feed's content, successfully or not."""
 REPLAYABLE = frozenset({RunStatus.SUCCEEDED, RunStatus.NEEDS_MAPPING})
-"""Of each stream, the newest run that ended so may be worked through again from its snapshot."""
+"""Statuses whose newest run of each stream can be replayed from its snapshot."""
 REREADING = frozenset({RunTrigger.REPLAY, RunTrigger.MAPPING})
-"""Triggers that have a feed worked through again although it is the very one of the last good run."""
+"""Triggers that process a feed even if it equals that of the last successful run."""
 SNAPSHOT_LIMIT = 2 * 1024**3
-"""The largest file that is taken, in bytes (2 GiB)."""
+"""Maximum size of a file in bytes (2 GiB)."""
 WAITS = 10
-"""How often a run waits for a busy source before it fails; turns at its host are none of these."""
+"""Maximum number of waits for a busy source before a run fails; waits for a turn at the host do not count."""
 TRIES = 8
-"""How often a run that meets unforeseen errors is tried: for some minutes, as the worker waits longer each time."""
+"""Maximum number of attempts after unforeseen errors: some minutes in total, as the worker waits longer each time."""
 DEATHS = 3
-"""How many attempts in a row may end without a word before the run fails."""
+"""Maximum number of consecutive attempts that end without a result before the run fails."""
 KEPT_PROBLEMS = 1000
-"""How many problems a run keeps word by word; `stats.problems` counts them all."""
+"""Maximum number of problems stored with a run; `stats.problems` counts all of them."""
 
 KEPT_COLUMNS = 500
-"""How many columns a run tells of one by one; `stats.columns` and `stats.columns_unmapped` count them all."""
+"""Maximum number of columns listed for a run; `stats.columns` and `stats.columns_unmapped` count all of them."""
 
 
 @dataclass(frozen=True, slots=True)
 class RunColumn:
-    """What a column of the feed was read as: its place in the table (from 0) and its field, or why it has none."""
+    """A column of the feed: its position in the table (from 0) and its field, or the reason why it has none."""
 
     header: str
     position: int
@@ -115,7 +115,7 @@ class RunColumn:
 
 @dataclass(frozen=True, slots=True)
 class RunError:
-    """Why a run failed: a code a program can use and a sentence for a person."""
+    """The error of a run: a machine-readable code and a sentence."""
 
     code: RunErrorCode
     message: str
@@ -123,7 +123,7 @@ class RunError:
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """Why a run waits, until when, and which attempt comes next (from 1)."""
+    """The wait of a run: its reason, its end, and the number of the next attempt (from 1)."""
 
     reason: WaitingReason
     until: datetime
@@ -133,7 +133,7 @@ class Waiting:
 
 @dataclass(frozen=True, slots=True)
 class UploadInput:
-    """A file that was handed in: its upload's id, and the key of its bytes in the object store."""
+    """An uploaded file: the upload's ID, and the key of its bytes in the object store."""
 
     upload: str
     key: str
@@ -141,10 +141,10 @@ class UploadInput:
 
 @dataclass(frozen=True, slots=True)
 class PushInput:
-    """Records that were pushed, in so many parts.
+    """Pushed records and their number of parts.
 
-    `batch` names a run that several calls fill; while it is `open`, more may come. `complete`: the source's whole
-    catalogue is there.
+    `batch` names a run that several calls fill; while it is `open`, more parts can follow. `complete`: the records are
+    the source's whole catalogue.
     """
 
     batch: str | None = None
@@ -154,13 +154,13 @@ class PushInput:
     complete: bool = False
 
     def with_part(self, records: int, *, batch: str | None, more: bool, complete: bool) -> "PushInput":
-        """One part more counted in; the last one decides whether the whole catalogue is there."""
+        """Return the input with one more part; the last part determines whether the catalogue is complete."""
         return PushInput(batch or self.batch, self.parts + 1, self.records + records, more, complete and not more)
 
 
 @dataclass(frozen=True, slots=True)
 class CheckInput:
-    """The stock check that a run is for, and the variant whose stock it asks for."""
+    """The stock check of a run, and the variant to check."""
 
     check: str
     variant: str
@@ -168,9 +168,9 @@ class CheckInput:
 
 @dataclass(frozen=True, slots=True)
 class Fetched:
-    """How the snapshot was come by: the digest of the settings it is read with, and the server's validators of it.
+    """The record of a fetch: the digest of the settings the snapshot is read with, and the server's validators.
 
-    `whole`: it holds the source's whole catalogue. `at` is when it was fetched or handed in.
+    `whole`: the snapshot holds the source's whole catalogue. `at` is when it was fetched or submitted.
     """
 
     settings: str
@@ -182,7 +182,7 @@ class Fetched:
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """The first so many chunks of the snapshot are stored; `shape` says how it falls into chunks."""
+    """The number of chunks already stored; `shape` has the parameters of the division into chunks."""
 
     chunks: int
     shape: str
@@ -190,7 +190,7 @@ class Checkpoint:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One reading of one stream of a source.
+    """One import of one stream of a source.
 
     `input` is what was handed in or asked for, None for a pull; `snapshot` the object key of the raw bytes once they are kept;
     `waits` counts how often the run has waited for its source, `turns` how often for a turn at its host, `deaths` the attempts that ended without a word since anything was last
@@ -225,38 +225,38 @@ class Run:
 
     @property
     def complete(self) -> bool:
-        """Return whether the source's whole catalogue is there, so that what is not stated is gone."""
+        """Return whether the feed is the source's whole catalogue, so that missing items are withdrawn."""
         if isinstance(self.input, CheckInput):
             return False
         return not isinstance(self.input, PushInput) or self.input.complete
 
     @property
     def waited_out(self) -> bool:
-        """Return whether the run has waited often enough."""
+        """Return whether the run has used up its waits."""
         return self.waits >= WAITS
 
     @property
     def is_being_read(self) -> bool:
-        """Return whether an attempt has begun to read the feed and has not ended."""
+        """Return whether an attempt is reading the feed."""
         return self.status == RunStatus.RUNNING and self.stage != RunStage.FETCH
 
     @property
     def hopeless(self) -> bool:
-        """Return whether so many attempts have died that another one would, too."""
+        """Return whether too many attempts in a row ended without a result."""
         return self.deaths >= DEATHS
 
     def fetched_under(self, settings: str, checked_at: datetime | None = None) -> Fetched | None:
-        """Return how the snapshot was come by, unless the settings it is read with are others.
+        """Return the record of the fetch, or None if the snapshot was read with other settings.
 
-        Of a run that began before the stock of one of the source's items was asked for apart (`checked_at`), nothing: its feed
-        must be read again, whether it is the same or not, for that what it states of the item counts again.
+        Return None as well for a run that began before a stock check of the source (`checked_at`): its feed must be read
+        again even if unchanged, so that its stock of the checked item applies again.
         """
         stale = checked_at is not None and (self.started_at is None or self.started_at <= checked_at)
         return self.fetched if self.fetched and self.fetched.settings == settings and not stale else None
 
     @property
     def was_refused(self) -> bool:
-        """Return whether the shrink guard stopped it."""
+        """Return whether the shrink guard refused the run."""
         return self.error is not None and self.error.code == RunErrorCode.SHRINK_REFUSED
 
     def over(self, read: "Run") -> "Run":
@@ -274,7 +274,7 @@ class Run:
         return replace(self, deaths=self.deaths + 1)
 
     def put_off(self, reason: WaitingReason, until: datetime, detail: str, *, own: bool = False) -> "Run":
-        """Return the run waiting until a time: at the source's request, or (`own`) because another run had its turn at the host."""
+        """Return the run waiting until a time: at the source's request, or (`own`) for a turn at the host."""
         waits, turns = (self.waits, self.turns + 1) if own else (self.waits + 1, self.turns)
         waiting = Waiting(reason, until, waits + turns, detail)
         return replace(self, status=RunStatus.WAITING, waiting=waiting, waits=waits, turns=turns)
@@ -287,14 +287,14 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class RunFilter(Filter):
-    """Which runs a list shows."""
+    """The filter of a list of runs."""
 
     source: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class NewestRun:
-    """A source's newest run, and where it stands."""
+    """A source's newest run and its status."""
 
     source: str
     id: str
@@ -303,25 +303,25 @@ class NewestRun:
 
 @dataclass(frozen=True, slots=True)
 class StartRun:
-    """A pull to start now; `accept_shrink` lets a complete run withdraw as much as it finds gone."""
+    """A request for a pull; `accept_shrink` disables the removal limit."""
 
     stream: Stream = Stream.CATALOGUE
     accept_shrink: bool = False
 
 
 def newest_first(asking: Run | None, good: Run | None) -> list[Run]:
-    """Return what may be read again: the run that waits for a mapping, unless one succeeded since, and the one that succeeded."""
+    """Return the replayable runs: one waiting for a mapping, unless a newer one succeeded, and the last that succeeded."""
     waits = asking if asking and (good is None or asking.id > good.id) else None
     return [run for run in (waits, good) if run is not None]
 
 
 MOST_RUNS = 20_000
-"""The newest runs that are looked at."""
+"""Maximum number of runs that are counted, the newest first."""
 
 
 @dataclass(frozen=True, slots=True)
 class RunDay:
-    """One source's runs of one day (UTC), by when they were queued: how many went well and how many failed."""
+    """The numbers of a source's successful and failed runs of one day (UTC), by the time they were queued."""
 
     source: str
     day: date

@@ -1,4 +1,4 @@
-"""Runs in store."""
+"""Stores of runs and pushed records, and the spool."""
 
 from collections.abc import Collection, Sequence
 from contextlib import AbstractContextManager
@@ -11,7 +11,7 @@ from ports.unit_of_work import Store
 
 
 class RunStore(Store[Run], Protocol):
-    """In a tenant's transaction. Adding raises Conflict while another run of the source and stream is open."""
+    """Runs within a tenant's transaction. Adding raises Conflict if another run of the source and stream is open."""
 
     async def open(self, source: str, stream: Stream | None = None) -> Run | None:
         """Return the source's open run (queued, running or waiting) of the stream, or of any stream; stock checks are excluded."""
@@ -50,7 +50,7 @@ class RunStore(Store[Run], Protocol):
 
 
 class PushStore(Protocol):
-    """In a tenant's transaction."""
+    """Pushed records within a tenant's transaction."""
 
     async def collecting(self, source: str, batch: str) -> Run | None:
         """Return the source's queued push run that still collects the batch (PushInput)."""
@@ -61,9 +61,9 @@ class PushStore(Protocol):
         ...
 
     async def add_part(self, run: str, sequence: int, records: bytes, free_after: datetime | None = None) -> bool:
-        """Keep one part (a JSON array of records in UTF-8), which counts; False when there is no room for it.
+        """Store one part (a JSON array of records in UTF-8) and count it; return False if storage is exhausted.
 
-        For a batch, the ledger has an entry: from `free_after` on it may expire. Raises Conflict when the run has a part of that sequence.
+        The ledger entry of a batch can expire from `free_after` on. Raises Conflict if the run has a part of that sequence.
         """
         ...
 
@@ -72,15 +72,15 @@ class PushStore(Protocol):
         ...
 
     async def forget(self, run: str) -> None:
-        """Drop the run's parts, which count no more; a run without any is no error."""
+        """Delete the run's parts and their ledger entries, if any."""
         ...
 
 
 class Spool(Protocol):
-    """Lines by bucket, in the order they came; a line holds no line break."""
+    """Lines by bucket, in the order in which they were added; a line has no line break."""
 
     def put(self, bucket: int, line: bytes) -> None:
-        """Put a line aside."""
+        """Add a line to a bucket."""
         ...
 
     def lines(self, bucket: int) -> Sequence[bytes]:
@@ -89,8 +89,8 @@ class Spool(Protocol):
 
 
 class Spools(Protocol):
-    """Where spools are made."""
+    """Factory of spools."""
 
     def open(self, buckets: int) -> AbstractContextManager[Spool]:
-        """Open a spool with so many buckets; it is deleted when the context ends."""
+        """Open a spool with this number of buckets; it is deleted when the context ends."""
         ...

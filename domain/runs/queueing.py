@@ -1,4 +1,4 @@
-"""Queue runs: the row, the job that carries it out, its audit entry, and when its source is due."""
+"""Queueing of runs: the row, its job, its audit entry, and the next pull of its source."""
 
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -18,17 +18,17 @@ from domain.sources.model import Source
 from ports.unit_of_work import Tx
 
 EXECUTE = "runs.execute"
-"""The kind of job that carries out a run; its `args` are `{"run": id}`."""
+"""The kind of job that executes a run; its `args` are `{"run": id}`."""
 
 CHECK = "runs.check"
-"""The kind of job that asks for one item's stock; with the same `args`."""
+"""The kind of job that executes a stock check; with the same `args`."""
 
 REFILE = "runs.refile"
-"""The kind of job that files a source's products by its category rules; with the same `args`."""
+"""The kind of job that applies a source's category rules to its products; with the same `args`."""
 COLLECT_IMAGES = "media.collect"
 """The kind of job that collects the images of the products that a run changed."""
 _CLOCKS = timedelta(minutes=5)
-"""How far the clocks of two processes may be apart."""
+"""Maximum clock difference between two processes."""
 RUN_KINDS = (EXECUTE, CHECK, REFILE)
 _KINDS = {RunTrigger.CATEGORY_RULES: REFILE, RunTrigger.STOCK_CHECK: CHECK}
 
@@ -48,7 +48,7 @@ def queued(
 
 
 async def enqueue(tx: Tx, run: Run) -> Run:
-    """Keep a new run with its job and its audit entry. Raises Conflict while another run of the stream is open."""
+    """Store a new run with its job and its audit entry. Raises Conflict while another run of the stream is open."""
     await tx[RunStore].add(run)
     await tx[JobStore].add(execution(run, tx.tenant))
     await tx[AuditLog].add(started(run))
@@ -56,7 +56,7 @@ async def enqueue(tx: Tx, run: Run) -> Run:
 
 
 async def refuse_open(tx: Tx, source: str, stream: Stream | None = None) -> None:
-    """Raise Conflict while a run of the source, of that stream or of any, is open."""
+    """Raise Conflict while a run of the source is open, of the stream or, without one, of any stream."""
     if run := await tx[RunStore].open(source, stream):
         raise Conflict(f"The run {run.id} of this source is {run.status}; wait until it has ended.")
 
@@ -64,7 +64,7 @@ async def refuse_open(tx: Tx, source: str, stream: Stream | None = None) -> None
 def rescheduled(source: Source, stream: Stream, now: datetime, *, changed: bool | None, jitter: float) -> Source:
     """Return the source with the next pull of the stream, one interval later times `jitter`.
 
-    Adaptive ones stretch while runs find nothing changed; a run that found out neither (None) leaves the pace as it is.
+    Adaptive intervals grow while runs find no changes; `changed` is None if the run did not find out, which keeps the interval.
     """
     minutes = source.interval(stream)
     if minutes is None or not source.runnable:
@@ -97,6 +97,6 @@ def started(run: Run) -> Change:
 
 
 def image_collection(tenant: Tenant, source: str, run: str, began: datetime) -> NewJob:
-    """Collect the images of the source's products that the run changed; `began` is when the run was queued."""
+    """Return the job that collects the images of products that the run changed; `began` is when the run was queued."""
     args = {"source": source, "run": run, "since": (began - _CLOCKS).isoformat()}
     return NewJob(COLLECT_IMAGES, f"media:{source}", tenant, args, key=run)

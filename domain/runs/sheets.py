@@ -1,4 +1,4 @@
-"""Reading a source's tables: its settings, and salts that tell one reading from another."""
+"""Settings for reading a source's tables, and the salts of row fingerprints."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
@@ -11,17 +11,17 @@ from domain.ingestion.reading import ReadTable, ReadTables
 from domain.runs.model import KEPT_COLUMNS, RunColumn
 from domain.sources.model import Source
 
-_TOLD = 12
-"""Headers, and sheets, that one sentence tells of."""
+_MAX_LISTED = 12
+"""Maximum number of headers, and of sheets, in one message."""
 _ADDED = frozenset({"media_base_url"})
-"""Settings that came later: unset they are no part of fingerprints, or every source would be read anew for nothing."""
+"""Settings added later: left out of fingerprints when unset, so that existing sources are not normalised again."""
 READING_VERSION = b"3"
-"""Part of every fingerprint: raising it makes each source's next run normalise everything anew."""
+"""Part of every fingerprint; incrementing it makes each source's next run normalise all rows."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sheet:
-    """One table of the feed: its name, what its columns mean, and the salt of its rows' fingerprints.
+    """One table of the feed: its name, its column mapping, and the salt of its rows' fingerprints.
 
     `places` are the locations that its columns can state offers at; None where the rows themselves name them.
     """
@@ -33,7 +33,7 @@ class Sheet:
 
 
 def context_of(source: Source, stream: Stream) -> FeedSettings:
-    """Return how the source's values are to be read."""
+    """Return the settings for reading the source's values."""
     config = source.config
     currency = config.get("currency")
     return FeedSettings(
@@ -41,23 +41,23 @@ def context_of(source: Source, stream: Stream) -> FeedSettings:
         decimal=str(config.get("decimal", "auto")),
         warehouse=config.get("warehouse"),
         price_code=config.get("price_code"),
-        stream=stream.value,  # plain, for its repr is part of salts
+        stream=stream.value,  # a plain string, because its repr is part of salts
         media_base_url=config.get("media_base_url"),
     )
 
 
 def settings_digest(source: Source, stream: Stream) -> str:
-    """Tells whether a snapshot would be read the same way as before."""
+    """Return a digest of all settings that affect how a snapshot is read."""
     settings = repr((source.connector, sorted(source.config.items(), key=str), stream.value))
     return blake2b(settings.encode(), digest_size=12).hexdigest()
 
 
 def salt_of(mapping: HeaderMapping | None, context: FeedSettings) -> bytes:
-    """Tells one way of reading rows from another, so that a changed mapping or setting counts as a change."""
+    """Return the salt of row fingerprints, which changes with the mapping or the settings."""
     columns = [(c.position, c.column, c.field, sorted(c.settings.items())) for c in mapping.columns] if mapping else []
     told = {field.name: getattr(context, field.name) for field in fields(context)}
     settings = ", ".join(f"{name}={value!r}" for name, value in told.items() if value is not None or name not in _ADDED)
-    # as text that no class's name is part of: a salt that changes has every row of every source normalised anew
+    # text without class names: a changed salt makes every row of every source be normalised again
     return blake2b(f"({READING_VERSION!r}, {columns!r}, Context({settings}))".encode(), digest_size=16).digest()
 
 
@@ -78,7 +78,7 @@ def is_stock_sheet(mapping: HeaderMapping) -> bool:
 def unkeyed(tables: Sequence[ReadTable], stream: Stream) -> str:
     """Return the error message that lists the headers of tables without a key column."""
     wanted = " with a price or quantity." if stream == Stream.STOCK else "."
-    places = ", ".join(table.sheet[:30] if table.sheet else "the file" for table in tables[:_TOLD])
+    places = ", ".join(table.sheet[:30] if table.sheet else "the file" for table in tables[:_MAX_LISTED])
     seen = "; ".join(_headers(table) for table in tables[:3])
     return (
         f"No column of {places or 'the file'} could be read as the item's SKU, key, GTIN or MPN{wanted} Seen: {seen}."
@@ -88,12 +88,12 @@ def unkeyed(tables: Sequence[ReadTable], stream: Stream) -> str:
 def _headers(table: ReadTable) -> str:
     """Return the first headers of a table, shortened."""
     headers = [header[:30] for header in table.mapping.headers]
-    more = f" and {len(headers) - _TOLD} more" if len(headers) > _TOLD else ""
-    return ", ".join(headers[:_TOLD]) + more
+    more = f" and {len(headers) - _MAX_LISTED} more" if len(headers) > _MAX_LISTED else ""
+    return ", ".join(headers[:_MAX_LISTED]) + more
 
 
 def columns_of(tables: ReadTables) -> tuple[RunColumn, ...]:
-    """Return what the columns were read as, sheet by sheet in the feed's order; the first that a run tells of."""
+    """Return the first KEPT_COLUMNS columns with their fields, sheet by sheet in the feed's order."""
     told: list[RunColumn] = []
     for table in tables.first:
         sheet = table.sheet[:200] if table.sheet else None

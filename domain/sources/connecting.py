@@ -1,4 +1,4 @@
-"""Which connector reads a source, and what its settings must say (docs/conventions.md#source)."""
+"""Selection of a source's connector, and its required settings (docs/conventions.md#source)."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -8,7 +8,7 @@ from domain.kernel.errors import FieldError, InvalidRequest, Unprocessable
 from domain.sources import senders
 
 PUSH = "push"
-"""What a source of kind push names as its connector: the service itself takes its records."""
+"""The connector name of sources of kind push, whose records the service itself receives."""
 
 _DEFAULTS = {"api": "api", "url": "csv", "file": "csv", "mail": "csv", "push": PUSH}
 _BY_SETTING = {

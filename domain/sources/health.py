@@ -1,4 +1,4 @@
-"""What consumers hear when a run's outcome moves a source up or down the ladder (docs/conventions.md#source-health)."""
+"""Events for changes of a source's status by the outcome of a run (docs/conventions.md#source-health)."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""A source, its settings and the ladder of its health (docs/conventions.md#source)."""
+"""Sources, their settings and their health status (docs/conventions.md#source)."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -28,7 +28,7 @@ from domain.kernel.schema import (
 
 
 class SourceKind(StoredEnum):
-    """How data comes in: a connector signs in, a URL is pulled, files are uploaded, records pushed, mail received."""
+    """The way data arrives: a connector signs in, a URL is pulled, files are uploaded, records pushed, or mail received."""
 
     API = "api"
     URL = "url"
@@ -38,7 +38,7 @@ class SourceKind(StoredEnum):
 
 
 class SourceStatus(StoredEnum):
-    """The ladder of a source's health, and what people and the service set."""
+    """The status of a source: its health, and states that people or the service set."""
 
     ACTIVE = "active"
     DEGRADED = "degraded"
@@ -48,7 +48,7 @@ class SourceStatus(StoredEnum):
 
 
 class SourceFault(StoredEnum):
-    """Why a source is not simply active."""
+    """The reason why a source is not active."""
 
     FETCH_FAILED = "fetch_failed"
     FETCH_REFUSED = "fetch_refused"
@@ -60,13 +60,13 @@ class SourceFault(StoredEnum):
 
 FETCHED_KINDS = (SourceKind.API, SourceKind.URL)
 HANDED_IN_KINDS = (SourceKind.FILE, SourceKind.MAIL)
-"""What their files hold, a catalogue or stock alone, is known once they are read."""
+"""Kinds whose files may hold a catalogue or stock alone, which is determined by reading them."""
 RUNNABLE = frozenset({SourceStatus.ACTIVE, SourceStatus.DEGRADED})
 
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
-    """How often the source is pulled; None leaves a stream to manual runs."""
+    """The pull intervals of a source; a stream with None is pulled on request only."""
 
     interval_minutes: int | None = None
     stock_interval_minutes: int | None = None
@@ -75,18 +75,18 @@ class Schedule:
 
 @dataclass(frozen=True, slots=True)
 class StatusReason:
-    """Why a source is not simply active: a SourceFault, or what a connector calls it, and a sentence."""
+    """The reason for a source's status: a SourceFault or a connector's own code, and a sentence."""
 
     code: str
     message: str
 
 
 BOUNDS = {"interval_minutes": (5, 43_200), "stock_interval_minutes": (5, 1_440)}
-"""The least and the most minutes between pulls."""
+"""Minimum and maximum minutes between pulls."""
 _PLATFORMS = ("shopify", "woocommerce", "bigcommerce", "magento", "squarespace", "custom")
 _FORMATS = ("csv", "tsv", "xlsx", "json", "jsonl", "xml", "google_merchant", "json_ld")
 
-CONNECTOR = text("csv", longest=64, description="Chosen by kind, platform and format when it is left out.")
+CONNECTOR = text("csv", longest=64, description="Selected by kind, platform and format if omitted.")
 INBOUND = strict_object(
     {"senders": array(text("orders@vendor.example", longest=320), most=100, description="Addresses that may send.")},
     ("senders",),
@@ -94,7 +94,7 @@ INBOUND = strict_object(
 )
 CONFIG: Final[Schema] = {
     "type": "object",
-    "description": "Settings. A connector may add its own; what it does not know is refused.",
+    "description": "Settings. A connector may add its own; unknown settings are rejected.",
     "properties": {
         "url": url(),
         "platform": named("shop_platform", enum(*_PLATFORMS)),
@@ -102,14 +102,14 @@ CONFIG: Final[Schema] = {
         "currency": currency(),
         "decimal": enum("dot", "comma", "auto"),
         "role": enum("supplier", "brand", "retailer", "warehouse"),
-        "warehouse": text("Main", longest=200, description="The location of offers that name none."),
-        "price_code": text("TRADE", longest=200, description="Which price column to take when there are several."),
+        "warehouse": text("Main", longest=200, description="The location of offers without one."),
+        "price_code": text("TRADE", longest=200, description="The price column to use if there are several."),
         "media_base_url": url("https://cdn.vendor.example/pictures")
         | {
             "maxLength": 1024,
             "pattern": r"^https?://[^?#\s]+$",
             "x-words": "an address that starts with http:// or https:// and has no query, no fragment and no spaces",
-            "description": "The folder in which pictures lie that the data gives by their file names alone.",
+            "description": "The folder of images that the data names by file name only.",
         },
         "inbound": INBOUND,
     },
@@ -133,12 +133,12 @@ STATUS_REASON = named(
     "source_status_reason",
     record(None, {"code": enum(*SourceFault), "message": text("The feed answered 404.", longest=2000)}),
 )
-_WHEN_REASON = "Present while there is something to say about the status."
+_WHEN_REASON = "Present if the status has a reason."
 
 
 @dataclass(frozen=True, slots=True)
 class Ladder:
-    """How many failed runs in a row make a source degraded, and blocked."""
+    """The numbers of consecutive failed runs after which a source is degraded and blocked."""
 
     degraded_after: int = 3
     blocked_after: int = 10
@@ -146,16 +146,16 @@ class Ladder:
 
 def _stopped(status: "SourceStatus") -> str:
     if status == SourceStatus.DISABLED:
-        return "The service has disabled this source; ask the operator."
+        return "The service has disabled this source. Contact the operator."
     why = "; status_reason says why. Mend that, then" if status == SourceStatus.BLOCKED else "; first"
     return f"The source is {status}{why} set its status to active (PATCH /v1/sources/{{id}})."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Source:
-    """One vendor connection. `config` is the wire object as it was given; credentials live sealed elsewhere.
+    """A connection to a vendor's data. `config` is the wire object as given; credentials are stored sealed elsewhere.
 
-    `failures` counts failed runs in a row; `next_pull` and `next_stock_pull` say when the schedule wants a run;
+    `failures` counts failed runs in a row; `next_pull` and `next_stock_pull` are the times of the next scheduled runs;
     `catalogue_at` and `stock_at` are the ends of the last good runs of each stream (freshness); `checked_at` is when a check
     of one item's stock last changed anything.
     """
@@ -201,7 +201,7 @@ class Source:
 
     @property
     def runnable(self) -> bool:
-        """Whether runs may start now."""
+        """Return whether runs may start now."""
         return self.status in RUNNABLE
 
     def refuse_unless_runnable(self) -> None:
@@ -210,11 +210,11 @@ class Source:
             raise Conflict(_stopped(self.status))
 
     def interval(self, stream: str) -> int | None:
-        """Minutes between pulls of the stream; None when it is not scheduled."""
+        """Return the minutes between pulls of the stream; None if it is not scheduled."""
         return self.schedule.stock_interval_minutes if stream == "stock" else self.schedule.interval_minutes
 
     def due(self, stream: str) -> datetime | None:
-        """When the schedule wants the stream's next pull."""
+        """Return the time of the stream's next scheduled pull, or None."""
         return self.next_stock_pull if stream == "stock" else self.next_pull
 
     def next_due(self, stream: str, at: datetime | None) -> "Source":
@@ -222,7 +222,7 @@ class Source:
         return replace(self, next_stock_pull=at) if stream == "stock" else replace(self, next_pull=at)
 
     def expected_minutes(self, stream: str) -> float | None:
-        """Minutes in which the stream is read anew, if all goes well: an adaptive schedule may have stretched the interval."""
+        """Return the expected minutes between runs of the stream; an adaptive schedule may have stretched the interval."""
         minutes = self.interval(stream)
         stretched = self.interval_factor.get(stream, 1.0) if self.schedule.adaptive else 1.0
         return None if minutes is None else minutes * max(1.0, stretched)
@@ -232,7 +232,7 @@ class Source:
     ) -> "Source":
         """Return the source after a successful run, which updates the stream's freshness and reactivates a degraded source.
 
-        Where the source was not `asked`, as what is kept was read once more, that cures only what could not be read.
+        A replay of stored data (`asked` is false) only clears faults of reading.
         """
         held, seen = self.stock_at if stream == "stock" else self.catalogue_at, observed_at or now
         seen = seen if held is None else max(held, seen)
@@ -260,13 +260,13 @@ AUDITED = Audited.of(Source, "source")
 
 
 STALE_INTERVALS = 3
-"""Intervals after which a stream is stale."""
+"""Number of intervals after which a stream is stale."""
 
 
 def freshness(observed_at: datetime | None, interval_minutes: float | None, now: datetime) -> dict[str, Any] | None:
-    """When a stream was last read whole and whether that is fresh, late (past 1.5 intervals) or stale (past 3).
+    """Return when a stream was last read completely, and whether that is fresh, late (past 1.5 intervals) or stale (past 3).
 
-    Without an interval a day counts as one.
+    A stream without an interval is treated as daily.
     """
     if observed_at is None:
         return None

@@ -1,4 +1,4 @@
-"""Sources and their sealed credentials in store."""
+"""Stores of sources and their sealed credentials."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -10,16 +10,16 @@ from ports.unit_of_work import Store
 
 
 class SourceStore(Store[Source], Protocol):
-    """In a tenant's transaction, with the sealed credentials beside them."""
+    """Sources and their sealed credentials within a tenant's transaction."""
 
     async def seal(self, id: str, sealed: bytes | None) -> None:
-        """Keep sealed credentials, or forget them (None)."""
+        """Store sealed credentials, or delete them (None)."""
         ...
 
     async def count(self, *, lock: bool = False) -> int:
-        """How many sources count against the plan: all but those that the service disabled.
+        """Return the number of sources that count against the plan: all except those that the service disabled.
 
-        With `lock`, whoever counts takes turns with others of the tenant until the transaction ends, so that it may add one.
+        `lock` serialises callers of the tenant until the transaction ends, so that one of them can safely add a source.
         """
         ...
 
@@ -29,12 +29,12 @@ class SourceStore(Store[Source], Protocol):
 
 
 class SourceSchedule(Protocol):
-    """Across tenants, for the scheduler."""
+    """Scheduled pulls of all tenants, for the scheduler."""
 
     async def due(self, now: datetime, limit: int) -> Sequence[tuple[Tenant, str, str]]:
-        """Runnable sources whose next pull is due: (tenant, source, stream), the longest due first."""
+        """Return runnable sources whose next pull is due as (tenant, source, stream), the longest due first."""
         ...
 
     async def next_due(self) -> datetime | None:
-        """When the earliest pull falls due, or None."""
+        """Return the time of the earliest scheduled pull, or None."""
         ...

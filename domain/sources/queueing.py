@@ -1,4 +1,4 @@
-"""The job that follows when a source's word goes further, or less far, than before."""
+"""The job that follows a change of a source's precedence."""
 
 from domain.jobs.model import NewJob
 from domain.kernel.tenancy import Tenant
@@ -9,6 +9,6 @@ _LANE = "match"
 
 
 def ranking(tenant: Tenant, before: Source) -> NewJob:
-    """Show merged products as the source's word counts now; `before` is the source as it was."""
+    """Return the job that recomputes merged products by the source's new precedence; `before` is the source before the change."""
     told = {"source": before.id, "first_party": before.first_party, "licence_basis": str(before.licence_basis)}
     return NewJob(RANK, _LANE, tenant, told)

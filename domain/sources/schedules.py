@@ -1,4 +1,4 @@
-"""When a source is pulled: the bounds of its schedule, and the next pull of each stream (docs/conventions.md#schedule)."""
+"""Bounds of a source's schedule, and the next pull of each stream (docs/conventions.md#schedule)."""
 
 from datetime import datetime, timedelta
 from typing import Any
@@ -8,7 +8,7 @@ from domain.sources.model import BOUNDS, Schedule, Source
 
 
 def faults(schedule: Schedule) -> tuple[FieldError, ...]:
-    """Intervals out of bounds."""
+    """Return an error for each interval out of bounds."""
     found = []
     for name, (least, most) in BOUNDS.items():
         minutes = getattr(schedule, name)

@@ -1,4 +1,4 @@
-"""Who may send data to a source by mail: addresses, and whole domains (config.inbound.senders)."""
+"""Allowed senders of mail to a source: addresses and domains (config.inbound.senders)."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -36,7 +36,7 @@ def address_of(text: str) -> str | None:
 
 
 def is_listed(senders: Sequence[str], address: str) -> bool:
-    """Whether the address, or its very domain, is among the senders; a domain's subdomains are not."""
+    """Return whether the senders contain the address or its exact domain; subdomains do not match."""
     sender = address_of(address)
     if sender is None:
         return False

@@ -1,4 +1,4 @@
-"""What a test of a source answers (docs/conventions.md#testing-a-source)."""
+"""The result of testing a source (docs/conventions.md#testing-a-source)."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -7,20 +7,20 @@ from typing import Any
 from domain.kernel.problems import Problem
 
 BYTES = 2 * 1024 * 1024
-"""How much of the feed a test reads."""
+"""Maximum bytes of the feed that a test reads."""
 HANDED_IN_BYTES = 64 * 1024 * 1024
-"""How much is read of what was handed in: a workbook cannot be read in part."""
+"""Maximum bytes of uploaded or sent data that a test reads; a workbook must be read completely."""
 RECORDS = 5
-"""How many records a test shows."""
+"""Maximum number of records that a test shows."""
 PROBLEMS = 100
-"""How many problems a test tells."""
+"""Maximum number of problems that a test lists."""
 SECONDS = 30
-"""How long a test takes at most."""
+"""Time limit of a test in seconds."""
 
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """Why the source could not be read: a source's status_reason code and a sentence."""
+    """The reason why the source could not be read: a status_reason code and a sentence."""
 
     code: str
     message: str
@@ -28,10 +28,10 @@ class Failure:
 
 @dataclass(frozen=True, slots=True)
 class SourceTest:
-    """How reaching a source went; `status` is HTTP's, `sample` the first records as the feed names their columns.
+    """The result of reaching a source; `status` is HTTP's, `sample` the first records by the feed's column names.
 
-    `mapping` tells what each column of the first table means, and which have no field; `problems` what could not be read of
-    the first fifty rows.
+    `mapping` has the field of each column of the first table, and the columns without one; `problems` those of the first
+    fifty rows.
     """
 
     ok: bool

@@ -1,1 +1,1 @@
-"""Uploads: files that people hand in for a source."""
+"""Uploads: files for a source."""

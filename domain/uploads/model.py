@@ -1,4 +1,4 @@
-"""An uploaded file from its announcement to the run it starts (docs/conventions.md#uploads)."""
+"""Uploaded files, from their announcement to the run that reads them (docs/conventions.md#uploads)."""
 
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -12,13 +12,13 @@ TARGET_LIFETIME = timedelta(minutes=15)
 
 @dataclass(frozen=True, slots=True)
 class CompleteUpload:
-    """The bytes are there; `accept_shrink` lets the run withdraw as much as it finds gone."""
+    """Confirmation that the bytes were sent; `accept_shrink` lets the run withdraw without the removal limit."""
 
     accept_shrink: bool = False
 
 
 class UploadStatus(StoredEnum):
-    """Where an upload is."""
+    """The status of an upload."""
 
     PENDING = "pending"
     COMPLETED = "completed"
@@ -53,7 +53,7 @@ class Upload:
 
 
 class NewUpload(TypedDict):
-    """A file that somebody announces; `bytes` is its size."""
+    """A file to announce; `bytes` is its size."""
 
     filename: str
     content_type: str

@@ -1,1 +1,1 @@
-"""What readers ask of the catalogue (`service`), and what is written of it where products are merged (`writing`)."""
+"""Use cases of the catalogue: reading (`service`), and writing with merged products (`writing`)."""

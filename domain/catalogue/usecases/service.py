@@ -1,4 +1,4 @@
-"""What readers ask of the catalogue: products, one product, offers, the taxonomy."""
+"""Read access to the catalogue: products, offers and the taxonomy."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ from ports.unit_of_work import Tx
 
 @dataclass(frozen=True, slots=True)
 class CatalogueService:
-    """Reads; writing is what runs do."""
+    """Read access to the catalogue; only runs write."""
 
     async def list_products(self, tx: Tx, filter: ProductFilter, page_request: PageRequest) -> Page[Document]:
         """Return a page of products, newest first. Raises InvalidRequest for a query without or with too many words."""
@@ -37,7 +37,7 @@ class CatalogueService:
         return await tx[CatalogueStore].completions(last_word(q), code if len(code) >= SHORTEST_CODE else "")
 
     async def get_product(self, tx: Tx, id: str) -> Document:
-        """One product; the id of a merged product answers with its survivor. Raises NotFound."""
+        """Return a product's document, for a merged product that of its survivor. Raises NotFound."""
         return existing(await tx[CatalogueStore].product(id))
 
     async def list_offers(self, tx: Tx, filter: OfferFilter, page_request: PageRequest) -> Page[OfferLine]:
@@ -53,9 +53,11 @@ def refuse_query(q: str) -> None:
     """Raise InvalidRequest for a query without a letter or digit, or with more than eight words."""
     words = search.split(q)
     if not words:
-        fault = FieldError("query.q", "invalid_value", "Name at least one word, or a SKU or MPN.")
+        fault = FieldError(
+            "query.q", "invalid_value", "The query has no words. Enter at least one word, or a SKU or MPN."
+        )
     elif len(words) > search.QUERY_WORDS:
-        fault = FieldError("query.q", "too_many", f"Name at most {search.QUERY_WORDS} words.")
+        fault = FieldError("query.q", "too_many", f"The query has too many words. Enter at most {search.QUERY_WORDS}.")
     else:
         return
     raise InvalidRequest(fault.detail, fields=(fault,))

@@ -1,4 +1,4 @@
-"""Writing what a reconciler made of a source's statements: rows, events, and what readers see where products are merged."""
+"""Writing of reconciled statements: rows, events, and the view of merged products."""
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
@@ -17,7 +17,7 @@ from ports.unit_of_work import Tx
 
 R = TypeVar("R")
 LARGE = 200
-"""Things to work on from which on a thread costs less than the wait of everybody else."""
+"""The number of objects from which on work runs in a thread, so that it does not block the event loop."""
 
 
 async def aside(size: int, work: Callable[[], R]) -> R:
@@ -28,31 +28,31 @@ async def aside(size: int, work: Callable[[], R]) -> R:
 async def write(
     tx: Tx, key_range: KeyRange, reconciler: CatalogueReconciler, absent: Sequence[str] = ()
 ) -> Sequence[Event]:
-    """Write all that the reconciler gathered; answers the events of it, which the caller appends last.
+    """Write all changes of the reconciler and return their events, which the caller must append last.
 
-    The transaction must have `tx.catalogue.take_turn()` behind it, so that no merge comes in between.
+    The caller must have called `take_turn()` in the transaction, so that no merge can intervene.
     """
     batch = reconciler.finished(list(absent))
-    tied = await _tied(tx, reconciler, batch)
+    tied = await _load_cluster(tx, reconciler, batch)
     if not tied.products:
         await tx[CatalogueStore].save(key_range, batch, tx.now)
         return reconciler.events
     cause = Cause(reconciler.run, tx.now, reconciler.source.id)
-    told = await aside(tied.size, lambda: _laid(tied, batch, cause, reconciler.events))
+    events = await aside(tied.size, lambda: _build_view(tied, batch, cause, reconciler.events))
     await tx[CatalogueStore].save(key_range, batch, tx.now)
-    return told
+    return events
 
 
-def _laid(tied: TiedProducts, batch: Batch, cause: Cause, events: Sequence[Event]) -> list[Event]:
-    """Have the batch say what readers see of tied products from now on; answers all events, as readers see them."""
+def _build_view(tied: TiedProducts, batch: Batch, cause: Cause, events: Sequence[Event]) -> list[Event]:
+    """Set the batch's merged view and return all events as readers see them."""
     before = shown(tied)
-    fresh = _brought_all(tied, batch, cause.now)
+    fresh = _update_cluster(tied, batch, cause.now)
     laying = Laying(before, tied, cause)
     batch.laid = laying.laid(fresh)
     return [*told_of_run(events, laying, frozenset(tied.products)), *laying.events]
 
 
-async def _tied(tx: Tx, reconciler: CatalogueReconciler, batch: Batch) -> TiedProducts:
+async def _load_cluster(tx: Tx, reconciler: CatalogueReconciler, batch: Batch) -> TiedProducts:
     """Return the cluster of touched products, including those that a variant was moved from or to."""
     touched = sorted(batch.touched)
     tied = await tx[CatalogueStore].tied(touched) if touched else TiedProducts()
@@ -69,16 +69,16 @@ async def _tied(tx: Tx, reconciler: CatalogueReconciler, batch: Batch) -> TiedPr
     return await tx[CatalogueStore].tied(touched, also) if also else tied
 
 
-def _brought_all(tied: TiedProducts, batch: Batch, now: datetime) -> set[str]:
-    """Bring tied products to what the batch states; answers the products and variants that are new."""
+def _update_cluster(tied: TiedProducts, batch: Batch, now: datetime) -> set[str]:
+    """Update merged products with the batch's statements; return the IDs of new products and variants."""
     known = {variant.id: variant for product in tied.products.values() for variant in product.variants}
     stated = dict.fromkeys(_ids([*batch.new_variants, *batch.changed_variants]), now)
     fresh = set[str]()
     for product in batch.touched.values():
-        held, mine = set(_ids(product.variants)), tied.products.get(product.id)
-        if mine is not None or not known.keys().isdisjoint(held):
-            fresh |= held.difference(known) | (set() if mine else {product.id})
-            tied.products[product.id] = _brought(product, mine, known, stated)
+        held, stored = set(_ids(product.variants)), tied.products.get(product.id)
+        if stored is not None or not known.keys().isdisjoint(held):
+            fresh |= held.difference(known) | (set() if stored else {product.id})
+            tied.products[product.id] = _merge_product(product, stored, known, stated)
     return fresh
 
 
@@ -86,21 +86,21 @@ def _ids(things: Sequence[Product] | Sequence[Variant]) -> list[str]:
     return [thing.id for thing in things]
 
 
-def _brought(
-    product: Product, mine: Product | None, known: Mapping[str, Variant], stated: Mapping[str, datetime]
+def _merge_product(
+    product: Product, stored: Product | None, known: Mapping[str, Variant], stated: Mapping[str, datetime]
 ) -> Product:
-    """Return the product as its source states it now, with the versions that readers see and readable data."""
-    variants = [_kept(variant, known.get(variant.id), stated) for variant in product.variants]
-    if mine is None:
+    """Return the product as its source states it now, with the versions that readers see and plain data."""
+    variants = [_merge_variant(variant, known.get(variant.id), stated) for variant in product.variants]
+    if stored is None:
         return replace(product, variants=variants)
-    data = product.data if isinstance(product.data, dict) else mine.data
-    return replace(product, variants=variants, data=data, version=mine.version)
+    data = product.data if isinstance(product.data, dict) else stored.data
+    return replace(product, variants=variants, data=data, version=stored.version)
 
 
-def _kept(variant: Variant, mine: Variant | None, stated: Mapping[str, datetime]) -> Variant:
+def _merge_variant(variant: Variant, stored: Variant | None, stated: Mapping[str, datetime]) -> Variant:
     offers = [replace(offer) for offer in variant.offers]
-    if mine is None:
+    if stored is None:
         return replace(variant, offers=offers)
-    data = variant.data if isinstance(variant.data, dict) else mine.data
-    stated_at = stated.get(variant.id, mine.stated_at)
-    return replace(variant, offers=offers, data=data, version=mine.version, stated_at=stated_at)
+    data = variant.data if isinstance(variant.data, dict) else stored.data
+    stated_at = stated.get(variant.id, stored.stated_at)
+    return replace(variant, offers=offers, data=data, version=stored.version, stated_at=stated_at)

@@ -1,1 +1,1 @@
-"""What people ask for (`service`), and the run that asks a source (`execution`)."""
+"""Use cases of stock checks (`service`), and the run that asks a source (`execution`)."""

@@ -1,4 +1,4 @@
-"""Asking a source for one item's stock: the run of a stock check, from the question to the offers that it changes."""
+"""The run of a stock check: it asks a source for one item's stock and updates the item's offers."""
 
 import asyncio
 import logging
@@ -55,7 +55,7 @@ _NOTHING = "The source's answer states no stock of this item; what was known of 
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What is asked of whom."""
+    """The item to ask about, and its source."""
 
     run: Run
     source: Source
@@ -64,11 +64,11 @@ class Question:
 
     @property
     def key(self) -> str:
-        """The source's own key of the item; where two of its products state it, it is kept under a longer one."""
+        """The source's own key of the item; an item that two products state is stored under a longer one."""
         return self.item.variant_key.removesuffix(f" / {self.item.product_key}") or self.item.variant_key
 
     def about(self, statements: Sequence[ProductStatement]) -> Sequence[ProductStatement]:
-        """Return the statements about the item: those with its key, else the only one with its SKU."""
+        """Return the statements about the item: those with its key, or the only one with its SKU."""
         found = [one for one in statements if one.key in (self.key, self.item.variant_key)]
         if found or not (code := search.code(self.item.sku or "")):
             return found
@@ -80,8 +80,8 @@ class Question:
 class CheckExecution:
     """The handler of `runs.check` jobs.
 
-    It says nothing of the source's health, freshness or schedule: one item tells nothing of the feed. Nor does it wait for
-    a source that asks to be left alone: what is asked for is the stock of now.
+    A check does not affect the source's health, freshness or schedule, because one item says nothing about the feed. It
+    does not wait for a source that throttles requests, because the current stock is requested.
     """
 
     uow: UnitOfWork
@@ -93,7 +93,7 @@ class CheckExecution:
     lease: timedelta = timedelta(seconds=30)
 
     async def __call__(self, job: ClaimedJob, lost: asyncio.Event) -> None:
-        """Ask, and bring the offers to the answer. Raises LeaseLost when another worker took it over."""
+        """Ask the source and update the item's offers. Raises LeaseLost if another worker took over the job."""
         context = job.context()
         question = await self._begin(job, context)
         if question is None:
@@ -171,7 +171,7 @@ class CheckExecution:
 
 
 async def _unheard(_: int) -> None:
-    """Nobody is told how many rows one item has."""
+    """Ignore the number of rows, which is irrelevant for one item."""
 
 
 async def _write(path: Path, chunks: AsyncIterator[bytes]) -> None:
@@ -181,7 +181,7 @@ async def _write(path: Path, chunks: AsyncIterator[bytes]) -> None:
 
 
 async def _keep(tx: Tx, job: ClaimedJob, question: Question, answer: Stated) -> None:
-    """Bring the item's offers to what is stated: rows, events, the run and the job's end in one transaction."""
+    """Store the item's offers, the events, the run and the job's end in one transaction."""
     run, item, id = question.run, question.item, question.source.id
     about = question.about(answer.statements)
     source = await tx[SourceStore].get(id, lock=True)
@@ -220,9 +220,9 @@ def _stated(statements: Iterable[ProductStatement]) -> Mapping[str, OfferData]:
 
 
 async def _save(tx: Tx, reconciler: CatalogueReconciler, product: Product, keys: Sequence[str]) -> Sequence[Event]:
-    """Write the offers, and forget the rows that stated them: the next run states their stock anew, whatever it finds.
+    """Write the offers and invalidate the fingerprints of their rows, so that the next run applies them again.
 
-    The stock stream knows an item by its own key, or by the code that an answer to a check names it by, too.
+    The stock stream may key an item by its own key or by the code that a response to a check uses.
     """
     source = reconciler.source.id
     reconciler.batch.outdated = [outdated(key, Stream.STOCK) for key in dict.fromkeys(keys)]

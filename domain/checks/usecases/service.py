@@ -1,4 +1,4 @@
-"""Having the sources of one variant asked for its stock now, and waiting a little for what they say."""
+"""Use cases of stock checks: start a check and wait briefly for the responses."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
@@ -31,7 +31,7 @@ from ports.unit_of_work import Tx, UnitOfWork
 
 @dataclass(frozen=True, slots=True)
 class CheckService:
-    """Stock checks of one tenant's variants; workers carry them out."""
+    """Stock checks of a tenant's variants; workers execute them."""
 
     uow: UnitOfWork
     connectors: Connectors
@@ -39,18 +39,18 @@ class CheckService:
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
 
     async def begin(self, tx: Tx, variant: str) -> StockCheck:
-        """Have the sources of the variant's offers asked, each by a run of its own; those that cannot say are not asked.
+        """Queue a run for the source of each of the variant's offers, except for sources that cannot be asked.
 
         Raises NotFound.
         """
         items = await tx[CatalogueStore].items(variant)
         if not items:
             raise NotFound
-        check, offers = new_id("chk"), _standing(items)
+        check, offers = new_id("chk"), _live_offers(items)
         whose = {offer.id: item for item in items for offer in item.offers}
         asked = {}
         for source, item in sorted({offer.source: whose[offer.id] for offer in offers}.items()):
-            asked[source] = await self._asked(tx, source, item, check)
+            asked[source] = await self._start_run(tx, source, item, check)
         sources = [source for source, run in asked.items() if isinstance(run, Run)]
         told = {"variant": variant, "sources": sources}
         await tx[AuditLog].add(Change("stock_check", check, "create", {}, told))
@@ -63,10 +63,10 @@ class CheckService:
                 break
             await self.sleep(pause)
             async with self.uow.read(tenant) as tx:
-                check = await self._looked_at(tx, check)
+                check = await self._poll(tx, check)
         return check
 
-    async def _asked(self, tx: Tx, id: str, item: SourceItem, check: str) -> Run | CheckFailure:
+    async def _start_run(self, tx: Tx, id: str, item: SourceItem, check: str) -> Run | CheckFailure:
         """Return the run that checks the source, or the reason why it cannot be checked."""
         source = await tx[SourceStore].get(id, lock=True)
         if source is None or not self._can_check(source):
@@ -77,7 +77,7 @@ class CheckService:
         waiting = await tx[RunStore].open_checks(id, OPEN_CHECKS)
         for run in waiting:
             if run.status == RunStatus.QUEUED and _is_about(run, item.variant):
-                return run  # it will ask, and did not yet
+                return run  # has not asked yet
         if len(waiting) >= OPEN_CHECKS:
             message = f"{OPEN_CHECKS} checks of this source wait already; ask again when some are over."
             return CheckFailure(CheckFault.TOO_MANY_CHECKS, message)
@@ -92,7 +92,7 @@ class CheckService:
         info = self.connectors.info(source.connector)
         return info is not None and info.checks and source.kind in FETCHED_KINDS
 
-    async def _looked_at(self, tx: Tx, check: StockCheck) -> StockCheck:
+    async def _poll(self, tx: Tx, check: StockCheck) -> StockCheck:
         """Return the current state of the check; failures remain."""
         runs = {id: run for id in check.runs if (run := await tx[RunStore].get(id)) is not None}
         items = await tx[CatalogueStore].items(check.variant)
@@ -107,7 +107,7 @@ class CheckService:
         )
 
 
-def _standing(items: Sequence[SourceItem]) -> list[Offer]:
+def _live_offers(items: Sequence[SourceItem]) -> list[Offer]:
     """Return the offers that are not withdrawn, by ID."""
     found = [offer for item in items for offer in item.offers if offer.withdrawn_at is None]
     return sorted(found, key=lambda offer: offer.id)

@@ -1,1 +1,1 @@
-"""Matching as it runs: after each run (`matching_stage`), what comes of pairs (`offering`, `merging`), and the judge (`judging`)."""
+"""Use cases of matching: the stage after each run, pairs and merges, and the judge."""

@@ -61,8 +61,8 @@ from ports.unit_of_work import Tx, UnitOfWork
 
 MOST_BUDGET = 10**12
 LEAST_SURE = 0.5
-"""An answer that is less sure than this may do nothing by itself."""
-NOBODY = "No model is configured on this service, so there is nobody who could judge; the operator sets one by JOINERY_MODELS."
+"""Minimum confidence of an answer that may have an effect on its own."""
+NOBODY = "No model is configured on this service. The operator can set one with JOINERY_MODELS."
 _UNPRICED = "The model has no price on this service; null chooses the service's own model."
 
 
@@ -104,7 +104,7 @@ class JudgeSettingsService:
         return after
 
     async def undo(self, tx: Tx, act: Act) -> None:
-        """Bring the settings to what they were before the act. Raises what setting them raises."""
+        """Restore the settings before the act. Raises what updating raises."""
         for _, change in act.changes("judge_settings"):
             asked: Any = {name: change.before.get(name) for name in change.before.keys() | change.after.keys()}
             await self.update(tx, asked)
@@ -129,11 +129,11 @@ Items = Callable[[Tx, Sequence[str]], Awaitable[Mapping[str, Mapping[str, Any]]]
 """The data of variants, by their ids; what is gone is left out."""
 _LOG = logging.getLogger("joinery.matching")
 _PATIENCE = 120.0
-"""Seconds until a model that says nothing counts as one to ask later."""
+"""Time limit of a model's response in seconds."""
 _TURN = 20
-"""Questions that one attempt puts; then others of the lane have their turn."""
+"""Number of questions of one attempt before other jobs of the lane run."""
 _MOST_PASSED = 50
-"""Pairs that may be passed over; with more of them judging ends, and begins anew with the next reason to."""
+"""Maximum number of skipped pairs; with more, judging ends until the next trigger."""
 _DAY = timedelta(days=1)
 
 
@@ -141,11 +141,11 @@ class Decisions(Protocol):
     """What merges and dismisses, in the transaction that it is given."""
 
     async def merge(self, tx: Tx, pair_id: str, by: DecidedBy, reason: str | None, /) -> MatchPair:
-        """Have the pair's items be one. Raises Conflict when it is not open."""
+        """Merge the pair's items. Raises Conflict if it is not open."""
         ...
 
     async def dismiss(self, tx: Tx, pair_id: str, by: DecidedBy, reason: str | None, /) -> MatchPair:
-        """Have them be different for good. Raises Conflict when it is not open."""
+        """Dismiss the pair. Raises Conflict if it is not open."""
         ...
 
 
@@ -156,7 +156,7 @@ class _UseFilter(Filter):
 
 @dataclass(frozen=True, slots=True)
 class _Case:
-    """A pair with the data that it is judged by, and the reserved cost of asking about it."""
+    """A pair with its data, and the reserved cost of its question."""
 
     pair: MatchPair
     items: Mapping[str, Mapping[str, Any]]
@@ -166,7 +166,7 @@ class _Case:
 
 @dataclass(slots=True)
 class _Turn:
-    """One attempt of the job: how often asking failed in a row before, and which pairs are passed over for now."""
+    """One attempt of the job: preceding failures, and the pairs skipped for now."""
 
     job: ClaimedJob
     tries: int
@@ -178,7 +178,7 @@ class _Turn:
 
 @dataclass(frozen=True, slots=True)
 class Judging:
-    """The handler of `matching.judge` jobs. No connection is held while the model thinks."""
+    """The handler of `matching.judge` jobs. No connection is held while waiting for the model."""
 
     uow: UnitOfWork
     models: Models | None
@@ -226,7 +226,7 @@ class Judging:
         return None
 
     async def _case(self, tx: Tx, pair: MatchPair, settings: JudgeSettings) -> _Case | None:
-        """None for a pair that cannot be asked about: an item is gone, or the question is never let in."""
+        """Return the question of a pair; None if an item no longer exists or the question is not admitted."""
         items = await self.items(tx, (pair.left, pair.right))
         if self.models is None or pair.left not in items or pair.right not in items:
             return None
@@ -241,7 +241,7 @@ class Judging:
         return _Case(pair, items, question, use)
 
     async def _judged(self, turn: _Turn, case: _Case) -> bool:
-        """Ask, and store what comes of it; False once the job has ended or is put off."""
+        """Ask the model and store the outcome; return False once the job has ended or is postponed."""
         assert self.models is not None
         try:
             async with asyncio.timeout(self.patience):
@@ -256,10 +256,10 @@ class Judging:
             usage, judgement = answer.usage, _heard(case, answer)
         job, before = turn.job, case.pair
         async with self.uow.begin(job.tenant, job.context("judge")) as tx:
-            await tx[CatalogueStore].take_turn(merging=True)  # before anything else is locked, as everybody does
+            await tx[CatalogueStore].take_turn(merging=True)  # before all other locks, as everywhere
             await _correct(tx, turn, case.use, usage)
             now = await tx[PairStore].get(before.id, lock=True)
-            # only for the very pair that was asked about
+            # only for the pair that was asked about
             if now == before and await self.items(tx, (before.left, before.right)) == case.items:
                 await self._decide(tx, before, judgement)
             await tx[JobStore].hold(job, LEASE)
@@ -267,7 +267,7 @@ class Judging:
         return True
 
     async def _decide(self, tx: Tx, pair: MatchPair, judgement: Judgement) -> None:
-        """Merge, dismiss or leave it, by the settings of now; what is decided keeps the judgement as its reason."""
+        """Merge, dismiss or keep the pair by the current settings; a decision stores the judgement as its reason."""
         outcome = judgement.outcome
         if outcome == Outcome.LEFT_OPEN:
             outcome = outcome_of(judgement.choice, judgement.confidence or 0.0, pair, await settings_of(tx))
@@ -284,7 +284,7 @@ class Judging:
             await tx[PairStore].save(changed(decided, tx.now, judgement=judgement))
 
     async def _put_off(self, turn: _Turn, case: _Case, failure: ModelsClosed | ModelLater | TimeoutError) -> None:
-        """Ask again later, but not without end: then the next reason to judge has it begin anew."""
+        """Postpone the question, up to a limit; then the next trigger starts again."""
         turn.tries += 1
         turn.passed = [*(id for id in turn.passed if id != case.pair.id), case.pair.id][-_MOST_PASSED:]
         wait = delay(turn.tries)
@@ -301,13 +301,13 @@ class Judging:
 
 
 async def _again(tx: Tx, turn: _Turn, reason: str, run_at: datetime | None) -> None:
-    """Go on in a new job, which knows what this one learned; whatever waits already does so for this one as well."""
+    """Continue in a new job with the state of this one; a job that already waits serves this one as well."""
     await tx[JobStore].finish(turn.job)
     await tx[JobStore].add(judging(turn.job.tenant, reason, turn.tries, turn.passed, run_at))
 
 
 def _heard(case: _Case, answer: ModelAnswer) -> Judgement:
-    """Return what is kept of an answer: nothing but its choice where its quotes do not stand in what was shown."""
+    """Return the judgement of an answer; of an answer with invalid quotes only the choice."""
     try:
         said = answer_of(answer.value)
     except ValidationError as fault:
@@ -325,7 +325,7 @@ def _judgement(case: _Case, usage: ModelUsage | None, outcome: Outcome, **said: 
 
 
 async def _correct(tx: Tx, turn: _Turn, reserved: ModelUse, usage: ModelUsage | None) -> None:
-    """Store what asking truly took, in place of the most that it could have; nothing where nothing was."""
+    """Replace the reserved cost by the actual cost."""
     turn.spent += (usage.cost_micros if usage else 0) - reserved.cost_micros
     if usage is None:
         await tx.store(ModelUse).remove(reserved.id)

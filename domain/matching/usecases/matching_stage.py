@@ -1,4 +1,4 @@
-"""After each run: what is new or has changed is read into the index, then matched with what all other sources have."""
+"""Matching after each run: index changed variants, then match them with the items of all other sources."""
 
 import asyncio
 import logging
@@ -22,27 +22,27 @@ from ports.unit_of_work import Tx, UnitOfWork
 R = TypeVar("R")
 _LOG = logging.getLogger("joinery.matching")
 READ = 1_000
-"""Variants that are read into the index in one transaction."""
+"""Number of variants indexed in one transaction."""
 MATCHED = 500
-"""Variants that are matched in one transaction."""
+"""Number of variants matched in one transaction."""
 _AHEAD = 2
-"""Batches that are in hand at a time."""
+"""Number of batches in progress at a time."""
 _TWO = 2
-"""Sources without which there is nothing to match."""
+"""Minimum number of sources for matching."""
 _GROWN = 2
-"""Weights are learnt anew once there are so many times as many items."""
+"""Growth of the number of items after which weights are learned again."""
 
 
 class Offers(Protocol):
-    """What becomes of scored pairs."""
+    """Consumer of scored pairs."""
 
     async def offer(self, tx: Tx, matched: Sequence[str], scored: Sequence[ScoredPair]) -> None:
-        """Keep what the matcher says of these variants: `scored` are all their pairs of OFFERED_AT and more."""
+        """Store the scores of these variants: `scored` has all their pairs of at least OFFERED_AT."""
         ...
 
 
 class _More(Exception):
-    """Something was queued before the job could end."""
+    """Variants were queued before the job could end."""
 
 
 class Numbers:
@@ -52,7 +52,7 @@ class Numbers:
         self._held = bytearray()
 
     def add(self, number: int) -> None:
-        """Put a number in."""
+        """Add a number."""
         if number >= len(self._held):
             self._held.extend(bytes(number + 1 - len(self._held)))
         self._held[number] = 1
@@ -105,7 +105,7 @@ class _Matched:
 
 
 class _Work:
-    """One attempt. Reckoning runs in threads, which leave the loop its turn."""
+    """One attempt. Computations run in threads to keep the event loop free."""
 
     def __init__(self, stage: MatchingStage, job: ClaimedJob) -> None:
         self._stage, self._job = stage, job
@@ -115,7 +115,7 @@ class _Work:
         self._alone: bool | None = None
 
     async def read_all(self) -> None:
-        """Bring the index to what the queue names; while a batch is written the next one is read."""
+        """Index all queued variants; the next batch is read while one is written."""
         async with self._stage.uow.read(self._job.tenant) as tx:
             self._next = (await tx[MatchIndexStore].numbers(0)).start
         ahead = asyncio.ensure_future(self._read(""))
@@ -151,7 +151,7 @@ class _Work:
             self._fresh.add(item.number)
 
     async def match_all(self) -> None:
-        """Match all that waits and is in the index as it is now; some batches are reckoned while others are asked about or kept."""
+        """Match all queued, indexed variants; batches are computed while others are read or written."""
         weights: Weights | None = None
         after: str | None = ""
         self._alone = None
@@ -237,7 +237,7 @@ class _Work:
 
 
 async def _ended(tasks: Iterable[asyncio.Future[Any]]) -> None:
-    """Have nothing of it go on."""
+    """Cancel the tasks and wait for them."""
     for task in tasks:
         task.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)

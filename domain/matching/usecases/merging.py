@@ -49,10 +49,10 @@ def decided_by(context: AuditContext) -> DecidedBy:
 
 @dataclass(frozen=True, slots=True)
 class Merging:
-    """What makes and unmakes merges."""
+    """Merging of pairs and undoing of merges."""
 
     async def merge(self, tx: Tx, pair_id: str, by: DecidedBy, reason: str | None = None) -> MatchPair:
-        """Have the two be one. Raises NotFound, Conflict when the pair is not open or its items cannot be one."""
+        """Merge the pair. Raises NotFound; Conflict if it is not open or its items cannot be merged."""
         await tx[CatalogueStore].take_turn(merging=True)
         pair = await _open(tx, pair_id)
         merges, plan = await self.merge_all(tx, [pair], by, reason)
@@ -88,11 +88,11 @@ class Merging:
         return made, plan
 
     async def dismiss(self, tx: Tx, pair_id: str, by: DecidedBy, reason: str | None = None) -> MatchPair:
-        """Put down that the two are different items. Raises NotFound, Conflict when the pair is not open."""
+        """Dismiss the pair. Raises NotFound; Conflict if it is not open."""
         return await change_pair(tx, await _open(tx, pair_id), status=PairStatus.DISMISSED)
 
     async def reopen(self, tx: Tx, pair_id: str) -> MatchPair:
-        """Take a dismissal back; what cannot be merged meanwhile is superseded. Raises NotFound, Conflict when it is not dismissed."""
+        """Undo a dismissal; a pair that can no longer be merged is superseded. Raises NotFound; Conflict if it is not dismissed."""
         await tx[CatalogueStore].take_turn()
         pair = existing(await tx[PairStore].get(pair_id, lock=True))
         if pair.status != PairStatus.DISMISSED:
@@ -102,11 +102,11 @@ class Merging:
         return await change_pair(tx, pair, status=status, held=True)
 
     async def undo(self, tx: Tx, merge_id: str) -> Merge:
-        """Take a merge back. Raises NotFound, Conflict when it is undone already or a later merge rests on it."""
+        """Undo a merge. Raises NotFound; Conflict if it is already undone or a later merge depends on it."""
         await tx[CatalogueStore].take_turn(merging=True)
         merge = existing(await tx[MergeStore].get(merge_id, lock=True))
         if merge.status != MergeStatus.APPLIED:
-            raise Conflict("The merge is undone already.")
+            raise Conflict("The merge is already undone.")
         products = await _ends_of(tx, merge)
         plan = await _plan(tx, products, products)
         try:
@@ -118,7 +118,7 @@ class Merging:
         return existing(await tx[MergeStore].get(merge_id))
 
     async def settle(self, tx: Tx, variants: Sequence[str]) -> None:
-        """Bring merges of products to what their sources' variants say by now. Needs `take_turn(merging=True)`."""
+        """Update merges of products after their sources changed the variants. Needs `take_turn(merging=True)`."""
         plan = await planned(tx, variants)
         if not plan.tied.merged:
             return
@@ -135,7 +135,7 @@ async def _open(tx: Tx, id: str) -> MatchPair:
 
 
 async def change_pair(tx: Tx, pair: MatchPair, **changes: object) -> MatchPair:
-    """Keep the pair with those fields changed, and audit it."""
+    """Store the pair with changed fields, and audit the change."""
     after = changed(pair, tx.now, **changes)
     await tx[PairStore].save(after)
     await tx[AuditLog].add(PAIR_AUDITED.updated(pair, after))
@@ -200,7 +200,7 @@ def _relaid(plan: MergePlan) -> tuple[Laid, Sequence[Event]]:
 
 
 async def planned(tx: Tx, variants: Sequence[str]) -> MergePlan:
-    """Return what is merged among the families of these variants, and nothing planned yet."""
+    """Return a plan with the active merges of these variants' families and no changes."""
     return await _plan(tx, await products_of(tx, variants))
 
 
@@ -211,14 +211,14 @@ async def _plan(tx: Tx, products: Sequence[str], also: Sequence[str] = ()) -> Me
 
 
 async def supersede(tx: Tx, plan: MergePlan, pairs: Sequence[MatchPair]) -> None:
-    """Of these open pairs those that cannot be merged: both are one by now, or there are items of one source in both."""
+    """Supersede open pairs that cannot be merged: already merged, or with items of one source on both sides."""
     for pair, apart in zip(pairs, await apart_of(tx, plan, pairs), strict=True):
         if not apart:
             await change_pair(tx, pair, status=PairStatus.SUPERSEDED)
 
 
 async def apart_of(tx: Tx, plan: MergePlan, pairs: Sequence[MatchPair]) -> list[bool]:
-    """Of each pair whether its two could be merged; what the plan does not know is merged with nothing that it knows."""
+    """Return for each pair whether it could be merged; variants unknown to the plan count as unmerged."""
     ids = {id for pair in pairs for id in (pair.left, pair.right)}
     sources = {id: plan.sources(id) for id in ids if plan.knows(id)}
     unknown = sorted(ids.difference(sources))
@@ -230,7 +230,7 @@ async def apart_of(tx: Tx, plan: MergePlan, pairs: Sequence[MatchPair]) -> list[
 
 
 async def _reopen(tx: Tx, plan: MergePlan) -> None:
-    """Pairs of what was taken apart are open again: those that were merged wait for a person, others stand as before."""
+    """Reopen the pairs of undone merges: merged ones wait for a person, others become open as before."""
     undone = {merge.id for merge in plan.undone}
     waiting = []
     for pair in await tx[PairStore].of_variants([*plan.tied.owners()], lock=True):
@@ -295,7 +295,7 @@ async def _put_back_pair(tx: Tx, id: str, change: Change, since: datetime) -> No
 
 
 async def _is_overtaken(tx: Tx, pair: MatchPair, since: datetime) -> bool:
-    """Return whether the two cannot be merged any more by what was merged since."""
+    """Return whether later merges prevent merging the pair."""
     plan = await planned(tx, (pair.left, pair.right))
     [apart] = await apart_of(tx, plan, [pair])
     return not apart and any(merge.created_at > since for merge in plan.applied.values())
@@ -307,7 +307,7 @@ AT_ONCE = 200
 
 @dataclass(frozen=True, slots=True)
 class Ranking:
-    """The handler of `matching.rank` jobs; what is done twice changes nothing."""
+    """The handler of `matching.rank` jobs; repeating one changes nothing."""
 
     uow: UnitOfWork
     lease: timedelta = LEASE

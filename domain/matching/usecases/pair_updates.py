@@ -1,4 +1,4 @@
-"""What the matcher says of changed variants becomes pairs: offered, merged by rules, or not worth a look any more."""
+"""Pairs of changed variants: offered, merged by rules, or superseded."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -23,7 +23,7 @@ WAITING = (PairStatus.OPEN, PairStatus.SUPERSEDED)
 
 @dataclass(frozen=True, slots=True)
 class PairUpdater:
-    """Keeps the pairs of what was matched."""
+    """Update of pairs after matching."""
 
     merging: Merging = field(default_factory=Merging)
 
@@ -82,7 +82,7 @@ def _decided(pair: MatchPair, came: Merge | CannotMerge, now: datetime) -> Match
 
 
 async def _let_go(tx: Tx, matched: set[str], pairs: Iterable[MatchPair]) -> None:
-    """Undecided pairs of what was matched that nothing speaks for any more."""
+    """Supersede undecided pairs of matched variants that were not scored again."""
     for pair in pairs:
         if pair.status in WAITING and pair.evidence and not matched.isdisjoint((pair.left, pair.right)):
             nothing = {"probability": probability(LEAST), "prior": LEAST, "evidence": (), "conflicts": ()}
@@ -90,7 +90,7 @@ async def _let_go(tx: Tx, matched: set[str], pairs: Iterable[MatchPair]) -> None
 
 
 async def _supersede(tx: Tx, pairs: Sequence[MatchPair], plan: MergePlan | None) -> None:
-    """Open pairs that merges forbid by now: these, and others of the same variants."""
+    """Supersede open pairs that merges now forbid: these, and others of the same variants."""
     if not pairs or not await tx[CatalogueStore].merge_count():
         return
     if plan is None:

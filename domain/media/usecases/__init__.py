@@ -1,4 +1,4 @@
-"""What people ask of stored images, and what fetches them."""
+"""Use cases of images: reading and fetching."""
 
 from domain.media.usecases.service import MediaService, StoredImage
 

@@ -1,4 +1,4 @@
-"""After a run: which images its products name, what no product names any more, and what is there already."""
+"""Collection of the images of a run's products: new, unused and known addresses."""
 
 import asyncio
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ _PAGE = 200
 
 @dataclass(frozen=True, slots=True)
 class MediaCollection:
-    """The handler of `media.collect` jobs: page by page, each a transaction; done twice it does no harm."""
+    """The handler of `media.collect` jobs: one transaction per page; repeating it is harmless."""
 
     uow: UnitOfWork
     lease: timedelta = LEASE
@@ -28,9 +28,9 @@ class MediaCollection:
     async def __call__(self, job: ClaimedJob, lost: asyncio.Event) -> None:
         """Carry out one job."""
         context = job.context()
-        before = await self._page(job, context, None)
+        before = await self._collect_page(job, context, None)
         while before is not None:
-            before = await self._page(job, context, before)
+            before = await self._collect_page(job, context, before)
         await show(self.uow, job, context, self.lease)
         async with self.uow.begin(job.tenant, context) as tx:
             if await tx[MediaStore].unshown():
@@ -38,8 +38,8 @@ class MediaCollection:
             else:
                 await tx[JobStore].finish(job)
 
-    async def _page(self, job: ClaimedJob, context: AuditContext, before: str | None) -> str | None:
-        """One page of products, the newest first: lists show those first. Answers where the next begins."""
+    async def _collect_page(self, job: ClaimedJob, context: AuditContext, before: str | None) -> str | None:
+        """Process one page of products, newest first as in lists; return where the next page begins, or None."""
         source, run = str(job.args["source"]), str(job.args["run"])
         since = datetime.fromisoformat(str(job.args["since"]))
         async with self.uow.begin(job.tenant, context) as tx:

@@ -1,4 +1,4 @@
-"""Fetching what one host serves: a few at a time, each verified, stored once by content, tried again, given up and told."""
+"""Fetching of one host's images: few at a time, verified, stored once by content, retried, and reported if given up."""
 
 import asyncio
 import logging
@@ -29,20 +29,20 @@ from ports.workspaces import Workspaces
 
 _LOG = logging.getLogger("joinery.media")
 AT_ONCE = 2
-"""Requests to one host at a time."""
+"""Maximum number of concurrent requests to one host."""
 PRESSED_FOR = timedelta(minutes=10)
-"""How long a host is left alone that asks for it (429, 503)."""
+"""Waiting time for a host that throttles requests (429, 503)."""
 _TURN = 60.0
-"""Seconds after which a job gives others of its organisation their turn."""
+"""Seconds after which a job yields to other jobs of its organisation."""
 _PAGE = 20
 _LONGEST_HOST = 200
-_TOLD = 1000
-"""Problems that a run keeps word by word."""
+_MAX_PROBLEMS = 1000
+"""Maximum number of problems that a run lists individually."""
 
 
 @dataclass(frozen=True, slots=True)
 class MediaFetching:
-    """The handler of `media.fetch` jobs: safe to take over at any point, for what is stored is counted first."""
+    """The handler of `media.fetch` jobs; it can be taken over at any point, because storage is reserved before writing."""
 
     uow: UnitOfWork
     objects: Objects
@@ -61,7 +61,7 @@ class MediaFetching:
             for first in range(0, len(due), AT_ONCE):
                 if going_on:
                     these = due[first : first + AT_ONCE]
-                    going_on = await _together([_Fetch(self, job, context, address, turn) for address in these])
+                    going_on = await _run_all([_Fetch(self, job, context, address, turn) for address in these])
             going_on = going_on and bool(due)
             await show(self.uow, job, context, self.lease)
         await self._end(job, context)
@@ -77,8 +77,8 @@ class MediaFetching:
                 await tx[JobStore].put_off(job, max(again, tx.now))
 
 
-async def _together(fetches: Sequence["_Fetch"]) -> bool:
-    """Whether the host may be asked on, after all of them; the first that fails ends the others, and leaves as it is."""
+async def _run_all(fetches: Sequence["_Fetch"]) -> bool:
+    """Run all fetches and return whether the host may be asked again; the first exception cancels the others and is raised."""
     try:
         async with asyncio.TaskGroup() as group:
             tasks = [group.create_task(fetch.carry_out()) for fetch in fetches]
@@ -89,7 +89,7 @@ async def _together(fetches: Sequence["_Fetch"]) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Fetch:
-    """One address of a job. Each transaction is fenced by the job's attempt; they take `turn`s, so that none wait in a circle."""
+    """The fetch of one address. Its transactions are fenced by the job's attempt and serialised by `turn` to avoid deadlocks."""
 
     of: MediaFetching
     job: ClaimedJob
@@ -98,7 +98,7 @@ class _Fetch:
     turn: asyncio.Lock
 
     async def carry_out(self) -> bool:
-        """Whatever comes of it is put down; answers whether the host may be asked on."""
+        """Fetch the address, record the outcome and return whether the host may be asked again."""
         with self.of.workspaces.folder() as folder:
             try:
                 return await self._fetched(folder)
@@ -129,14 +129,14 @@ class _Fetch:
             return True
         converted = await self.of.converter.convert(got.path, folder / "stored.webp")
         at = replace(at, etag=got.etag, last_modified=got.last_modified)
-        keys, room = await self._counted_in(at, converted)
+        keys, room = await self._reserve_storage(at, converted)
         if keys:
             for key, made in zip(keys, converted.files, strict=True):
                 await self.of.objects.put_file(key, made.path)
-            await self._stored(at, keys, converted)
+            await self._record_stored(at, keys, converted)
         return room
 
-    async def _counted_in(self, at: Address, converted: ConvertedImage) -> tuple[Sequence[str], bool]:
+    async def _reserve_storage(self, at: Address, converted: ConvertedImage) -> tuple[Sequence[str], bool]:
         """Reserve storage for an image; return the keys to write (none for a known image), and whether the plan has room."""
         async with self._recording() as tx:
             there = await tx[MediaStore].by_content(converted.content)
@@ -156,7 +156,7 @@ class _Fetch:
                 keys.append(key)
         return keys, True
 
-    async def _stored(self, at: Address, keys: Sequence[str], converted: ConvertedImage) -> None:
+    async def _record_stored(self, at: Address, keys: Sequence[str], converted: ConvertedImage) -> None:
         """Record the written objects, or free them if the address is no longer needed or another job stored the image first."""
         pairs = zip(keys[1:], converted.renditions, strict=True)
         renditions = tuple(Rendition(key, one.bytes, one.width, one.height) for key, one in pairs)
@@ -165,7 +165,11 @@ class _Fetch:
             image = Image(
                 new_id("img"), converted.content, keys[0], own.bytes, own.width, own.height, tx.now, renditions
             )
-            if await tx[MediaStore].knows(at.address) and await _settled(tx, keys) and await tx[MediaStore].add(image):
+            if (
+                await tx[MediaStore].knows(at.address)
+                and await _settle_objects(tx, keys)
+                and await tx[MediaStore].add(image)
+            ):
                 await _found(tx, at, image.id)
             else:
                 await _free(tx, keys)
@@ -181,7 +185,7 @@ class _Fetch:
             again = None if wait is None else tx.now + max(wait, PRESSED_FOR if pressed else wait)
             await tx[MediaStore].failed(at.address, tries, reason, again)
             if wait is None:
-                await _tell(tx, at, reason, ProblemKind.UNSAFE_URL if refused else ProblemKind.UNREADABLE)
+                await _report_problem(tx, at, reason, ProblemKind.UNSAFE_URL if refused else ProblemKind.UNREADABLE)
 
     async def _origin_failed(self, origin: str, reason: str) -> None:
         """Record a failure for all addresses of an unreachable origin."""
@@ -201,12 +205,12 @@ async def _free(tx: Tx, keys: Iterable[str]) -> None:
         await tx[StorageLedger].free(key)
 
 
-async def _settled(tx: Tx, keys: Sequence[str]) -> bool:
-    """Whether all of them stay; where one has gone already none is of use."""
+async def _settle_objects(tx: Tx, keys: Sequence[str]) -> bool:
+    """Record that the objects are written; return whether all of them still exist."""
     return all([await tx[StorageLedger].settle(key) for key in keys])
 
 
-async def _tell(tx: Tx, at: Address, reason: str, kind: ProblemKind) -> None:
+async def _report_problem(tx: Tx, at: Address, reason: str, kind: ProblemKind) -> None:
     """Add a problem to the run that named the address."""
     await _add_problem(tx, at.run, f"The image at {at.url[:300]} was given up: {reason}", kind)
 
@@ -216,6 +220,6 @@ async def _add_problem(tx: Tx, id: str, detail: str, kind: ProblemKind, count: i
     if run is None:
         return
     problem = Problem("media", kind, detail)
-    kept = (*run.problems, problem) if len(run.problems) < _TOLD else run.problems
+    kept = (*run.problems, problem) if len(run.problems) < _MAX_PROBLEMS else run.problems
     stats = {**run.stats, "problems": run.stats.get("problems", 0) + count}
     await tx[RunStore].save(replace(run, problems=kept, stats=stats))

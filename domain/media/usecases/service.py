@@ -1,4 +1,4 @@
-"""What readers ask of stored images: one, with a link to its bytes."""
+"""Read access to stored images."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -13,7 +13,7 @@ from ports.unit_of_work import Tx
 
 @dataclass(frozen=True, slots=True)
 class StoredImage:
-    """An image, and where its bytes may be downloaded until when; `smaller` are the links of its renditions, in their order."""
+    """An image with its download link and the link's expiry; `smaller` are the links of its renditions, in their order."""
 
     image: Image
     url: str
@@ -23,7 +23,7 @@ class StoredImage:
 
 @dataclass(frozen=True, slots=True)
 class MediaService:
-    """Reads; fetching is what jobs do."""
+    """Read access to images; jobs fetch them."""
 
     objects: Objects
 

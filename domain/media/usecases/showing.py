@@ -1,4 +1,4 @@
-"""Making documents anew whose images have come or changed: many at a time, none of them an event."""
+"""Rebuilding of documents whose images changed, in batches and without events."""
 
 from datetime import timedelta
 
@@ -12,7 +12,7 @@ _AT_ONCE = 100
 
 
 async def show(uow: UnitOfWork, job: ClaimedJob, context: AuditContext, lease: timedelta) -> None:
-    """All that nobody else holds; each hundred a transaction, fenced by the job. Raises LeaseLost."""
+    """Rebuild all pending documents that are not locked, a hundred per transaction, fenced by the job. Raises LeaseLost."""
     shown = _AT_ONCE
     while shown == _AT_ONCE:
         async with uow.begin(job.tenant, context) as tx:

@@ -1,1 +1,1 @@
-"""What people ask of probes, and how they are carried out."""
+"""Use cases of probes, and their execution."""

@@ -1,4 +1,4 @@
-"""Carrying out a probe: begins, looks, ends; whoever takes it over from a worker that died begins anew."""
+"""Execution of a probe; a worker that takes over the job starts from the beginning."""
 
 import asyncio
 import logging
@@ -24,20 +24,20 @@ from ports.unit_of_work import Tx, UnitOfWork
 
 _LOG = logging.getLogger("joinery.probes")
 _MARGIN = 60.0
-"""Seconds that a probe may take beyond its limit before it is stopped: reading and judging what was fetched."""
-_DIED = "Looking at the site came to a sudden end several times, so it is not tried again."
-_OWN_ERROR = "The service met an error of its own. Its operators can see it in the log."
+"""Seconds beyond the limit after which a probe is stopped, for parsing and judging."""
+_DIED = "The probe crashed several times and is not retried."
+_OWN_ERROR = "An internal error occurred. The operator can find the error in the log."
 
 
 @dataclass(frozen=True, slots=True)
 class Takable:
-    """Whether the connectors that are loaded can make a source of a proposal."""
+    """Check whether a loaded connector can read a proposed source."""
 
     connectors: Connectors
     schemas: Schemas
 
     def __call__(self, proposal: Mapping[str, Any]) -> bool:
-        """Its connector is there, pulls such sources, and takes these settings."""
+        """Return whether the connector exists, is pulled and accepts the proposed settings."""
         info = self.connectors.info(str(proposal["connector"]))
         if info is None or not info.fetches or proposal["kind"] not in info.kinds:
             return False
@@ -63,7 +63,7 @@ class ProbeExecution:
         self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     async def __call__(self, job: ClaimedJob, lost: asyncio.Event) -> None:
-        """Carry the probe out to its end. Raises LeaseLost when another worker took it over."""
+        """Execute the probe to its end. Raises LeaseLost if another worker took over the job."""
         context = job.context()
         probe = await self._begin(job, context)
         if probe is None:
@@ -79,7 +79,7 @@ class ProbeExecution:
             message = cleaned(str(failure))
         except TimeoutError:
             code, message = FailureCode.TIMED_OUT, f"It took longer than {self._limits.seconds:.0f} seconds."
-        except Exception:  # an error of our own would be met again by every attempt
+        except Exception:  # an internal error would recur in every attempt
             _LOG.exception("probe failed", extra={"probe": probe.id})
         async with self._uow.begin(job.tenant, context) as tx:
             ended = (

@@ -1,4 +1,4 @@
-"""Looks at a website: rules, the page asked for, a platform's own list, sitemaps, some products; then judges."""
+"""Probe of a website: robots.txt, landing page, a platform's product list, sitemaps, sampled products; then the judgement."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -22,11 +22,11 @@ from domain.probes.ports import Documents, Unreachable
 from domain.probes.usecases.visiting import Limits, Spent, Visit
 
 SITEMAPS = 6
-"""Sitemaps that are read."""
+"""Maximum number of sitemaps that are read."""
 SAMPLED = 8
-"""Pages of products that are read."""
+"""Maximum number of product pages that are read."""
 SAMPLED_BESIDE_FEED = 3
-"""The same where a feed answered, as it tells more."""
+"""The same if a feed responded, which says more."""
 _JSON = "application/json, */*;q=0.5"
 
 Takes = Callable[[Mapping[str, Any]], bool]
@@ -34,7 +34,7 @@ Takes = Callable[[Mapping[str, Any]], bool]
 
 
 class ProbeFailed(Exception):
-    """Not even robots.txt came. `refused`: the address is none that may be asked."""
+    """The site did not respond at all. `refused`: the address must not be requested."""
 
     def __init__(self, message: str, *, refused: bool) -> None:
         self.refused = refused
@@ -43,7 +43,7 @@ class ProbeFailed(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What a probe came to."""
+    """The result of a probe."""
 
     report: Report
     proposal: Mapping[str, Any] | None
@@ -51,7 +51,7 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class Probing:
-    """One look at one website. `takes` tells which proposals the service could carry out."""
+    """One probe of one website. `takes` returns whether the service can read a proposed source."""
 
     visit: Visit
     documents: Documents
@@ -59,7 +59,7 @@ class Probing:
     takes: Takes
 
     async def run(self, url: str) -> Outcome:
-        """Return the outcome, which may be incomplete. Raises ProbeFailed."""
+        """Probe the website and return the outcome, which may be incomplete. Raises ProbeFailed."""
         try:
             robots = await self.visit.robots(url)
         except Unreachable as error:
@@ -84,7 +84,7 @@ class Probing:
             await self._sample(seen)
 
     async def _land(self, seen: Seen) -> None:
-        """Read the landing page: a page, a wall, or a file."""
+        """Read the landing page: a page, an obstacle or a file."""
         asked = seen.url
         response = await self.visit.try_get(asked, most=self.limits.listing_bytes)
         if response is None:
@@ -142,7 +142,7 @@ class Probing:
         return PlatformFeed(endpoint.platform, url, status, found.products, total, found.fields)
 
     async def _read_sitemaps(self, seen: Seen) -> None:
-        """Those that robots.txt names, or the usual one; of an index those first that list products."""
+        """Read the sitemaps in robots.txt, or the usual one; of an index those that list products first."""
         waiting = product_pages.in_order(seen.robots.sitemaps) or [f"{origin_of(seen.url)}/sitemap.xml"]
         waiting = [url for url in waiting if url not in seen.sitemaps_read]
         known = {*waiting, *seen.sitemaps_read}
@@ -165,7 +165,7 @@ class Probing:
         seen.truncated = (seen.truncated and bool(seen.sitemaps_read)) or bool(waiting)
 
     async def _take_sitemap(self, seen: Seen, response: Response) -> tuple[str, ...]:
-        """Count one in; answers the sitemaps that it names."""
+        """Count a sitemap and return the sitemaps that it names."""
         facts = await self.documents.sitemap(response)
         if not facts.readable:
             self.visit.note(f"{response.url} is no sitemap that can be read.")
@@ -205,7 +205,7 @@ class Probing:
         seen.currencies |= page.blocks.currencies
 
     def _is_limited(self, seen: Seen, response: Response) -> bool:
-        """Whether the site says that it is asked too often; then it is asked no more."""
+        """Return whether the site throttles requests; then it is not requested again."""
         if response.status == 429:
             seen.wall = walls.judged(response.url, response, PageFacts())
             raise Spent(f"{response.url} answers 429, so nothing more was asked.")
@@ -249,6 +249,6 @@ class Probing:
 
 
 def _is_near(url: str, site: str) -> bool:
-    """Whether both are of one site: the same host, or one below the other."""
+    """Return whether both belong to one site: the same host, or a subdomain of the other."""
     first, second = host_of(url).removeprefix("www."), host_of(site).removeprefix("www.")
     return first == second or first.endswith(f".{second}") or second.endswith(f".{first}")

@@ -1,4 +1,4 @@
-"""What people do with probes: have a website looked at, read what came of it."""
+"""Use cases of probes: create, read."""
 
 from domain.audit.ports import AuditLog
 from domain.jobs.ports import JobStore
@@ -23,13 +23,13 @@ class ProbeService:
         return await tx.store(Probe).page(page_request)
 
     async def get(self, tx: Tx, id: str) -> Probe:
-        """One probe. Raises NotFound."""
+        """Return a probe. Raises NotFound."""
         return existing(await tx.store(Probe).get(id))
 
     async def create(self, tx: Tx, new: NewProbe) -> Probe:
-        """Queue a look at a website.
+        """Queue a probe of a website.
 
-        Raises Unprocessable for an address that is never asked; Conflict while as many as may be wait or run.
+        Raises Unprocessable for a forbidden address; Conflict if too many probes wait or run.
         """
         url = new["url"]
         if reason := refusal(url, self._allowed):

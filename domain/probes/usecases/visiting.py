@@ -1,4 +1,4 @@
-"""One visit to the web: what may be asked, how often, how much of it, and at what pace."""
+"""Web requests of one probe within its limits of number, size and pace."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -17,7 +17,7 @@ _LONGEST_TOLD = 500
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """The most that a probe asks of a site (decisions: 25 pages, 20 MiB), and its pace: seconds and bytes."""
+    """Limits of a probe's requests to a site (decisions: 25 pages, 20 MiB) and their pace, in seconds and bytes."""
 
     requests: int = 25
     bytes: int = 20 * 1024 * 1024
@@ -33,19 +33,19 @@ class Limits:
 
 
 class Spent(Exception):
-    """The visit is over: the message says what was used up."""
+    """A limit of the probe is reached; the message names it."""
 
 
 @dataclass(slots=True)
 class _Site:
-    """An origin's rules."""
+    """The rules of an origin."""
 
     rules: Rules
     robots: Robots
 
 
 class Visit:
-    """Asks for one URL after the other, each only if the rules of its own site allow it."""
+    """Sequential requests, each only if robots.txt of its site allows it."""
 
     def __init__(
         self,
@@ -68,16 +68,16 @@ class Visit:
 
     @property
     def disallowed(self) -> tuple[str, ...]:
-        """What was not asked, as robots.txt forbids it."""
+        """URLs that were not requested because robots.txt forbids them."""
         return tuple(self._disallowed)
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What else there is to say."""
+        """Further notes of the report."""
         return tuple(self._notes)
 
     def note(self, text: str) -> None:
-        """Say something once."""
+        """Add a note, unless it exists."""
         if len(self._notes) < _MOST_TOLD:
             self._notes.setdefault(text[:_LONGEST_TOLD])
 
@@ -86,7 +86,7 @@ class Visit:
         return (await self._site(url)).robots
 
     async def allows(self, url: str) -> bool:
-        """Whether the URL's site lets it be asked for; what it does not is told. Raises Unreachable, Spent."""
+        """Return whether the URL's site allows the request; record forbidden URLs. Raises Unreachable, Spent."""
         site = await self._site(url)
         if site.robots.state == RobotsState.UNREACHABLE or not await site.rules.allows(url):
             if len(self._disallowed) < _MOST_TOLD:
@@ -104,7 +104,7 @@ class Visit:
             if not await self.allows(url):
                 return None
             site = await self._site(url)
-            response = await self._asked(url, site, accept, most or self._limits.page_bytes)
+            response = await self._request(url, site, accept, most or self._limits.page_bytes)
             following = response.leads_to
             if following is None and response.redirects:
                 raise Unreachable("The redirect leads nowhere that is asked.")
@@ -129,10 +129,10 @@ class Visit:
     async def _site(self, url: str) -> _Site:
         origin = origin_of(url)
         if origin not in self._sites:
-            self._sites[origin] = await self._meet(origin)
+            self._sites[origin] = await self._load_rules(origin)
         return self._sites[origin]
 
-    async def _meet(self, origin: str) -> _Site:
+    async def _load_rules(self, origin: str) -> _Site:
         """Read the site's robots.txt (RFC 9309 §2.3.1): 4xx allows everything, 5xx and 429 nothing."""
         nothing = await self._documents.rules(b"")
         site = _Site(nothing, Robots(RobotsState.MISSING))
@@ -147,13 +147,13 @@ class Visit:
             self.note(f"{origin}/robots.txt answers {response.status}.")
         elif response.is_good:
             self.note(f"{origin}/robots.txt is a web page and no rules.")
-        self._rest(origin, site)
+        self._wait_turn(origin, site)
         return site
 
     async def _robots_txt(self, origin: str, site: _Site) -> Response:
         url, response = f"{origin}/robots.txt", None
         for _ in range(self._limits.redirects + 1):
-            response = await self._asked(url, site, "text/plain, */*;q=0.5", self._limits.robots_bytes)
+            response = await self._request(url, site, "text/plain, */*;q=0.5", self._limits.robots_bytes)
             following = response.leads_to
             if following is None:
                 return response
@@ -161,8 +161,8 @@ class Visit:
         assert response is not None
         return Response(url, 404)  # RFC 9309 §2.3.1.2: more than five redirects count as no rules
 
-    async def _asked(self, url: str, site: _Site, accept: str, most: int) -> Response:
-        """One request, at the site's pace. Raises Unreachable, Spent."""
+    async def _request(self, url: str, site: _Site, accept: str, most: int) -> Response:
+        """Send one request at the site's pace. Raises Unreachable, Spent."""
         limits = self._limits
         if self.requests >= limits.requests:
             raise Spent(f"{limits.requests} requests were made, which is as many as a probe makes.")
@@ -175,7 +175,7 @@ class Visit:
         try:
             response = await self._web.get(url, accept=accept, most=min(most, left), seconds=seconds)
         finally:
-            self._rest(url, site)
+            self._wait_turn(url, site)
         self.read += len(response.body)
         return response
 
@@ -187,8 +187,8 @@ class Visit:
         if wait > 0:
             await self._sleep(wait)
 
-    def _rest(self, url: str, site: _Site) -> None:
-        """Leave the host alone for as long as its rules say, or as is decent."""
+    def _wait_turn(self, url: str, site: _Site) -> None:
+        """Wait between requests to a host, as its rules demand or for the default pause."""
         delay = max(self._limits.pause, site.robots.crawl_delay_seconds or 0.0)
         self._free_at[host_of(url)] = self._clock() + delay
 

@@ -1,1 +1,1 @@
-"""The use cases of runs, and the engine that carries one out, stage by stage."""
+"""Use cases of runs, and the stages that execute a run."""

@@ -1,4 +1,4 @@
-"""The rules that file a source's products: its paths are listed, rules are set, and all products are filed anew."""
+"""Category rules of a source: list paths, change rules, and apply them to all products."""
 
 import asyncio
 import logging
@@ -47,7 +47,7 @@ from ports.unit_of_work import Tx, UnitOfWork
 R = TypeVar("R")
 
 _OTHERS = 50
-"""How many sources' rules are learned from: those of the newest."""
+"""Maximum number of other sources whose rules are used for suggestions, the newest first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +69,7 @@ class SourceCategories:
 
 @dataclass(frozen=True, slots=True)
 class CategoryRuleService:
-    """Rules of one tenant's sources; every change is audited. `run` bounds and ends what lists paths."""
+    """Rules of a tenant's sources; every change is audited. `run` limits the time of listing paths."""
 
     run: ParserRunner = asyncio.to_thread
 
@@ -86,12 +86,12 @@ class CategoryRuleService:
             raise Unavailable("The categories could not be listed.", retry_after=5) from error
 
     async def change(self, tx: Tx, source: str, changes: Sequence[RuleChange]) -> tuple[PathsAndRules, Run]:
-        """Set and remove rules, others stay; and queue the run that files all products by them.
+        """Set and remove rules, keep the others, and queue the run that applies them to all products.
 
-        Returns what the source's category paths are listed from, and the run.
+        Returns the stored paths and rules, and the run.
 
-        Raises NotFound; InvalidRequest for a path that is named twice; Unprocessable for an unknown category and too many
-        or too long rules; Conflict while a run of the source is open or the source is not active. Then nothing is kept.
+        Raises NotFound; InvalidRequest for a duplicate path; Unprocessable for an unknown category and too many or too
+        long rules; Conflict while a run of the source is open or the source is not active. Nothing is stored then.
         """
         found = existing(await tx[SourceStore].get(source, lock=True))
         _refuse(changes)
@@ -102,7 +102,7 @@ class CategoryRuleService:
         return await _paths_and_rules(tx, source), run
 
     async def undo(self, tx: Tx, act: Act) -> None:
-        """Set the rules to what they were, which files the products anew. Raises what `change` raises."""
+        """Restore the previous rules and queue the run that applies them. Raises what `change` raises."""
         for _, change in act.changes("category_rules"):
             rules = dict.fromkeys(_by_path(change.after)) | _by_path(change.before)
             await self.change(tx, change.id, [RuleChange(path, category) for path, category in rules.items()])
@@ -116,11 +116,11 @@ def _refuse(changes: Sequence[RuleChange]) -> None:
     seen: set[tuple[str, ...]] = set()
     for place, change in enumerate(changes):
         if change.path in seen:
-            detail = "This path is named twice; give each path one rule."
+            detail = "This path occurs twice. Enter one rule per path."
             raise InvalidRequest.of(f"rules.{place}.path", "invalid_value", detail)
         seen.add(change.path)
         if change.category is not None and change.category not in categories.everything():
-            detail = "There is no such category; GET /v1/categories has them all."
+            detail = "This category does not exist. GET /v1/categories lists all categories."
             raise Unprocessable.of(f"rules.{place}.category", "invalid_value", detail)
 
 
@@ -178,31 +178,31 @@ async def _others(tx: Tx, source: str) -> list[CategoryRules]:
 
 
 async def filing_of(tx: Tx, source: str) -> Filing:
-    """Return what files the source's products now."""
+    """Return the current category assignment of the source."""
     rules = await tx.store(CategoryRules).get(source)
     return Filing(rules.rules) if rules else Filing()
 
 
 _LOG = logging.getLogger("joinery.runs")
 LOOKED_AT = 2_000
-"""Products that are looked at in one transaction."""
+"""Number of products read in one transaction."""
 WRITTEN = 250
-"""Products that are written in one transaction."""
+"""Number of products written in one transaction."""
 
 
 @dataclass(frozen=True, slots=True)
 class Refiling:
-    """Handle `runs.refile` jobs: file a source's stored products by its category rules; nothing is fetched or read.
+    """The handler of `runs.refile` jobs, which apply a source's category rules to its stored products without fetching.
 
-    What is filed rightly is passed over, so a worker that takes the job over begins anew. The run says nothing of the
-    source's health, freshness or schedule, for the source is not asked.
+    Products with the correct category are skipped, so a worker that takes over the job starts from the beginning. The run
+    does not affect the source's health, freshness or schedule.
     """
 
     uow: UnitOfWork
     lease: timedelta = timedelta(seconds=30)
 
     async def __call__(self, job: ClaimedJob, lost: asyncio.Event) -> None:
-        """File every product, or end the run as failed. Raises LeaseLost when another worker took it over."""
+        """Update every product, or end the run as failed. Raises LeaseLost if another worker took over the job."""
         context = job.context()
         after: str | None = ""
         try:
@@ -225,7 +225,7 @@ class Refiling:
                 await tx[JobStore].finish(job)
 
     async def _step(self, tx: Tx, job: ClaimedJob, after: str) -> str | None:
-        """File some products behind that id; return the id to go on behind, None at the end."""
+        """Update a batch of products after the ID; return the last ID, or None at the end."""
         run = await tx[RunStore].get(str(job.args["run"]))
         source = await tx[SourceStore].get(run.source) if run else None
         if run is None or source is None or run.finished_at is not None:

@@ -1,4 +1,4 @@
-"""A feed chunk by chunk: compared with what is stored, and what it states applied to the catalogue product by product."""
+"""Processing of a feed in chunks: comparison with stored fingerprints, and application of statements to the catalogue."""
 
 from bisect import bisect_left
 from collections import Counter
@@ -26,7 +26,7 @@ from ports.unit_of_work import Tx, UnitOfWork
 
 @dataclass(frozen=True, slots=True)
 class ChunkDiff:
-    """The keys of some buckets and how they compare with what is stored in their range of slots.
+    """The keys of some buckets, and their comparison with the stored fingerprints.
 
     Each key has a fingerprint, the line it is first named on, and a number of rows (long ones count several times).
     """
@@ -41,7 +41,7 @@ class ChunkDiff:
 
 @dataclass(slots=True)
 class Feed:
-    """A run's snapshot, put aside by a reader; nobody else changes the source's fingerprints meanwhile."""
+    """A run's spooled snapshot; no other run changes the source's fingerprints meanwhile."""
 
     uow: UnitOfWork
     tenant: Tenant
@@ -52,7 +52,7 @@ class Feed:
     spooled: SpooledRows
     problems: ProblemLog = field(init=False)
     chunks: Sequence[range] = field(init=False)
-    """The buckets that make up each chunk."""
+    """The buckets of each chunk."""
 
     def __post_init__(self) -> None:
         """Divide the buckets into chunks, and begin with the problems of reading."""
@@ -60,11 +60,11 @@ class Feed:
         self.chunks = chunks_of(self.spooled.held, self.stream)
 
     def has(self, key: str) -> bool:
-        """Return whether the feed names the product key."""
+        """Return whether the feed contains the product key."""
         return names_product(self.spooled.slots, key)
 
     async def compare(self, number: int) -> ChunkDiff:
-        """Compare a chunk's fingerprints with the store, writing nothing."""
+        """Compare a chunk's fingerprints with the stored ones, without writing."""
         buckets = self.chunks[number]
         gathered = await self.reader.gather(buckets)
         fingerprints = {fingerprint.key: fingerprint for fingerprint in gathered.fingerprints}
@@ -75,12 +75,12 @@ class Feed:
         return ChunkDiff(buckets, fingerprints, lines, rows, key_range, diff)
 
     async def states(self, chunk: ChunkDiff, keys: Collection[str]) -> Stated:
-        """Read what the feed states under those of the chunk's keys."""
+        """Read the feed's statements for some of the chunk's keys."""
         return await self.reader.states(chunk.buckets, keys) if keys else Stated((), ())
 
 
 def names_product(slots: Sequence[int], key: str) -> bool:
-    """Return whether the product key's slot is among the sorted slots, so that one key in two thousand million is mistaken."""
+    """Return whether the product key's slot is among the sorted slots (false positives: one key in two thousand million)."""
     slot = slot_of(key, Stream.CATALOGUE)
     place = bisect_left(slots, slot)
     return place < len(slots) and slots[place] == slot
@@ -88,13 +88,12 @@ def names_product(slots: Sequence[int], key: str) -> bool:
 
 @dataclass(slots=True)
 class Portion:
-    """A part of a chunk, written in one transaction: keys that changed, and keys that are absent.
+    """A part of a chunk that is written in one transaction: changed keys and absent keys.
 
-    `chunks` are written with it; the last portion of a chunk counts what did not change, and what is absent still.
-    `statements` are what the feed states under the keys that changed. `problems` are also those of rows that did not
-    change; of more of these than are kept word by word, `untold` counts the others. Once it is reconciled with the
-    catalogue, `touches` are the products that this rested on and the variants that it states, `merges` says how far
-    merges had come, and the statements are used up.
+    `chunks` are written with it; the last portion of a chunk counts unchanged keys and those still absent. `statements`
+    are the feed's, for the changed keys. `problems` include those of unchanged rows; `untold` counts problems beyond the
+    limit. After reconciliation, `touches` has the IDs of the loaded products and the stated variants, `merges` the merge
+    count at that time, and the statements are consumed.
     """
 
     chunk: ChunkDiff
@@ -111,16 +110,16 @@ class Portion:
 
     @property
     def is_idle(self) -> bool:
-        """Return whether the catalogue stays as it is."""
+        """Return whether the portion leaves the catalogue unchanged."""
         return not self.statements and not self.absent
 
 
 @dataclass(slots=True)
 class Reconciliation:
-    """Brings the catalogue to what a portion states.
+    """Application of a portion's statements to the catalogue.
 
-    Made by `begin`, in a transaction; `apply` computes only, for as long as it takes. `room` is how many problems the run
-    still keeps word by word. `stock` are a stock sheet's variants by the key that names them.
+    `begin` creates it in a transaction; `apply` only computes. `room` is the number of problems that the run can still
+    store. `stock` maps the keys of a stock sheet to their variants.
     """
 
     run: Run
@@ -131,7 +130,7 @@ class Reconciliation:
 
     @classmethod
     async def begin(cls, tx: Tx, feed: Feed, run: Run, portion: Portion, *, complete: bool) -> "Reconciliation":
-        """Load the products that the portion is about; `complete` allows withdrawing what is not stated."""
+        """Load the portion's products; `complete` allows withdrawing objects that are not stated."""
         keys = [*dict.fromkeys(statement.key for statement in portion.statements), *portion.absent]
         stock: Mapping[str, tuple[Product, Variant]] = {}
         if run.stream == Stream.STOCK:
@@ -146,7 +145,7 @@ class Reconciliation:
         return cls(run, portion, reconciler, feed.problems.room, stock)
 
     def apply(self) -> None:
-        """Apply the statements, and withdraw what is absent."""
+        """Apply the statements, and withdraw absent products."""
         troubles = Counter(problem.external_id for problem in self.portion.problems)
         if self.run.stream == Stream.STOCK:
             self._apply_stock(troubles)
@@ -160,10 +159,10 @@ class Reconciliation:
             for key, records in groupby(portion.statements, lambda record: record.key):
                 told = len(reconciler.problems)
                 if (merged := self._merged(key, list(records))) is not None:
-                    self._state(merged, troubles, told)
+                    self._apply_statement(merged, troubles, told)
         else:
             for statement in portion.statements:
-                self._state(statement, troubles, len(reconciler.problems))
+                self._apply_statement(statement, troubles, len(reconciler.problems))
         if not self.run.complete:
             reconciler.batch.outdated += [outdated(key, self.run.stream) for key in sorted(reconciler.moved_from)]
         for key in portion.absent:
@@ -171,7 +170,7 @@ class Reconciliation:
                 reconciler.absent(reconciler.products[key])
 
     def _apply_stock(self, troubles: "Counter[str | None]") -> None:
-        """Apply a stock sheet's statements to the variants that their keys name, or report that there are none."""
+        """Apply a stock sheet's statements to the variants with their keys; report keys without a variant."""
         reconciler, chunk = self.reconciler, self.portion.chunk
         for statement in self.portion.statements:
             key = statement.key
@@ -191,8 +190,8 @@ class Reconciliation:
                 product, variant = self.stock[key]
                 reconciler.withdraw(product, variant.offers)
 
-    def _state(self, statement: ProductStatement, troubles: "Counter[str | None]", told: int) -> None:
-        """Apply a statement; the reconciler's problems from number `told` on are of its key."""
+    def _apply_statement(self, statement: ProductStatement, troubles: "Counter[str | None]", told: int) -> None:
+        """Apply a statement; problems of the reconciler from index `told` on get its key."""
         reconciler, key, chunk = self.reconciler, statement.key, self.portion.chunk
         reconciler.line = chunk.lines[key]
         product = reconciler.product(statement)
@@ -200,16 +199,16 @@ class Reconciliation:
         refused = len(problems) > told
         if refused:
             problems[told:] = [replace(problem, external_id=key) for problem in problems[told:]]
-        if product.key != key:  # what was stated under the product's own key is no longer what it holds
+        if product.key != key:  # the statement under the product's own key is outdated
             reconciler.batch.outdated.append(outdated(product.key, self.run.stream))
             return
         mark = replace(chunk.fingerprints[key], product=product.id, problems=troubles[key])
-        if refused and told < self.room:  # the next run shall report again what the catalogue could not take
+        if refused and told < self.room:  # the next run must report again what did not fit
             mark = replace(mark, fingerprint=b"")
         reconciler.batch.fingerprints.append(mark)
 
     def _merged(self, key: str, records: Sequence[ProductStatement]) -> ProductStatement | None:
-        """Lay the records of a product over what the source states of it already."""
+        """Merge the records of a product with the source's previous statement."""
         reconciler, chunk = self.reconciler, self.portion.chunk
         resumed = key in chunk.diff.resumed or key in chunk.diff.returned
         product = reconciler.products.get(key)

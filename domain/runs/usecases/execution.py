@@ -1,4 +1,4 @@
-"""Carrying out a run: fetch, parse and map, compare, guard, normalise, store; safe to take over at any point."""
+"""Execution of a run: fetch, parse and map, compare, guard, normalise, store. It can be taken over at any point."""
 
 import asyncio
 import logging
@@ -58,25 +58,25 @@ from ports.workspaces import Workspaces
 
 _LOG = logging.getLogger("joinery.runs")
 AGAIN = timedelta(seconds=2)
-"""After which a run whose reader died is tried again."""
+"""Delay before the next attempt after the reader process died."""
 ROOM = timedelta(seconds=15)
-"""After which a run of submitted data is tried again when there was no space for it."""
+"""Delay before the next attempt of a run of submitted data without storage space."""
 LATER = timedelta(minutes=1)
-"""After which a source is asked again that names no time."""
+"""Delay before the next request to a source that states none."""
 SOON = timedelta(seconds=1)
-"""Before which none is asked again, whatever it says."""
-_CODES: Final[Mapping[type[Exception], RunErrorCode]] = {
+"""Minimum delay before the next request, whatever the source states."""
+_ERROR_CODES: Final[Mapping[type[Exception], RunErrorCode]] = {
     ParseFailed: RunErrorCode.PARSE_FAILED,
     ShrinkRefused: RunErrorCode.SHRINK_REFUSED,
     RecordsSpent: RunErrorCode.QUOTA_EXCEEDED,
 }
-"""Failures that end a run with their own text."""
+"""Failures that end a run with their own message."""
 _PACKED = (b"PK\x03\x04", b"\x1f\x8b")
 
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """One attempt at a run: what it works on and as whom."""
+    """One attempt at a run, with its context."""
 
     job: ClaimedJob
     context: AuditContext
@@ -85,12 +85,12 @@ class Attempt:
     connector_job: Job
 
 
-async def _nothing() -> None:
-    """For stores that keep no statistics."""
+async def _do_nothing() -> None:
+    """Do nothing, for stores without statistics."""
 
 
 async def unheard(_rows: int) -> None:
-    """For readings whose progress is not reported."""
+    """Ignore the number of rows, for readings whose progress is not reported."""
 
 
 class RunExecution:
@@ -106,7 +106,7 @@ class RunExecution:
         workspaces: Workspaces,
         *,
         slots: ConcurrencyLimit | None = None,
-        statistics: Callable[[], Coroutine[Any, Any, None]] = _nothing,
+        statistics: Callable[[], Coroutine[Any, Any, None]] = _do_nothing,
         ladder: Ladder | None = None,
         ask_models: bool = False,
         lease: timedelta = timedelta(seconds=30),
@@ -119,7 +119,7 @@ class RunExecution:
         self._fetcher = Fetcher(uow, connectors, objects)
 
     async def __call__(self, job: ClaimedJob, lost: asyncio.Event) -> None:
-        """Carry the run out to its end, or put it off. Raises LeaseLost when another worker took it over."""
+        """Execute the run to its end, or postpone it. Raises LeaseLost if another worker took over the job."""
         attempt = await self._begin(job)
         if attempt is None:
             return
@@ -129,16 +129,16 @@ class RunExecution:
             full = isinstance(error, StorageFull) or is_storage_full(error)
             if not full and isinstance(error, DomainError):
                 raise
-            foreseen = full or isinstance(error, (FetchFailed, NeedsMapping, ReaderDied, *_CODES))
+            foreseen = full or isinstance(error, (FetchFailed, NeedsMapping, ReaderDied, *_ERROR_CODES))
             if not foreseen and job.attempt - attempt.run.waits - attempt.run.turns < TRIES:
                 raise
             async with self._uow.begin(job.tenant, attempt.context) as tx:
-                # as it is stored, so that what its chunks counted is kept
+                # as stored, to keep the counts of its chunks
                 run = await tx[RunStore].get(attempt.run.id) or attempt.run
                 await self._conclude(tx, replace(attempt, run=run), error)
 
     async def _conclude(self, tx: Tx, attempt: Attempt, error: Exception) -> None:
-        """End the run, or put it off, for what went wrong."""
+        """End or postpone the run after an error."""
         run = attempt.run
         match error:
             case FetchFailed() if error.waiting is not None and (error.own or not run.waited_out):
@@ -160,15 +160,15 @@ class RunExecution:
                 else:
                     await tx[RunStore].save(run)
                     await tx[JobStore].put_off(attempt.job, tx.now + AGAIN)
-            case _ if type(error) in _CODES:
+            case _ if type(error) in _ERROR_CODES:
                 if isinstance(error, ShrinkRefused):
                     run = replace(run, stats={**run.stats, "stated": error.stated, "would_withdraw": error.lost})
-                await self._fail(tx, attempt.job, run, _CODES[type(error)], str(error))
+                await self._fail(tx, attempt.job, run, _ERROR_CODES[type(error)], str(error))
             case _ if isinstance(error, StorageFull) or is_storage_full(error):
                 await self._storage_full(tx, attempt, error)
             case _:
                 _LOG.error("run given up after %d attempts", TRIES, exc_info=error, extra={"run": run.id})
-                message = "The service met an error of its own; what was stored so far stays. Its operators can see it in the log."
+                message = "An internal error occurred. Changes stored so far are kept. The operator can find the error in the log."
                 await self._fail(tx, attempt.job, run, RunErrorCode.INTERNAL_ERROR, message)
 
     async def _fail(self, tx: Tx, job: ClaimedJob, run: Run, code: RunErrorCode, message: str) -> None:
@@ -188,8 +188,8 @@ class RunExecution:
         await self._fail(tx, job, run, RunErrorCode.PARSE_FAILED, message.strip())
 
     async def _ask_for_mapping(self, tx: Tx, attempt: Attempt, failure: NeedsMapping) -> None:
-        """Keep what the headers are proposed to mean, for a person to confirm; the run waits for that."""
-        # locked in the order of those who confirm: the source, then mappings
+        """Store the proposed mapping of the headers; the run waits until a person confirms it."""
+        # same lock order as confirming: the source, then mappings
         await tx[SourceStore].get(attempt.run.source, lock=True)
         run, message = await self._with_tables(tx, attempt.run, failure.tables), str(failure)
         if run.mappings:
@@ -201,8 +201,8 @@ class RunExecution:
     async def _storage_full(self, tx: Tx, attempt: Attempt, error: Exception) -> None:
         """Fail a pull, which can be repeated; put off a run of submitted data until there is space.
 
-        An object store gets space again, but a work folder may be too small for the file for ever, so that the run would
-        block its source. Therefore such a run fails after some waits, unless its input is pushed records, of which the
+        An object store gets space again, but a work folder may be permanently too small for the file, and the run would
+        block its source. Such a run therefore fails after some waits, unless its input is pushed records, of which the
         sender may have no other copy.
         """
         run = attempt.run
@@ -252,9 +252,9 @@ class RunExecution:
         await tx[JobStore].hold(job, self._lease)
 
     async def _carry_out(self, attempt: Attempt) -> None:
-        """Fetch, then work the snapshot through; one that turns out to be a stock sheet is worked through as such.
+        """Fetch the snapshot and process it; one that proves to be a stock sheet is processed as stock.
 
-        Fetching waits for others; only what computes takes one of the slots.
+        Only processing occupies a slot, because fetching mostly waits.
         """
         job = attempt.job
         with self._workspaces.folder() as folder:
@@ -276,7 +276,7 @@ class RunExecution:
                     await self._work_through(replace(attempt, run=run), snapshot.path)
 
     async def _keep_snapshot(self, tx: Tx, attempt: Attempt, snapshot: Snapshot) -> Run | None:
-        """Return the run with what the fetch gave; None when the feed is the very one of the last good run, which ends it."""
+        """Return the run with its snapshot, or None if the feed equals that of the last successful run, which ends the run."""
         run, digest, key = attempt.run, settings_digest(attempt.source, attempt.run.stream), snapshot.key
         good, unchanged, before = await tx[RunStore].last_good(run.source, run.stream), False, None
         if good and (before := good.fetched_under(digest, attempt.source.checked_at)) and before.whole:
@@ -323,9 +323,9 @@ class RunExecution:
             await outcome.end(tx, job, run, RunStatus.SUCCEEDED, changed=outcome.changed_anything(stats))
 
     async def _with_tables(self, tx: Tx, run: Run, tables: ReadTables) -> Run:
-        """Return the run with what it read, its header sets' mappings kept; pushed records have no columns.
+        """Return the run with its columns, after storing the mappings of its header sets; pushed records have no columns.
 
-        A model may be asked later what the run could not tell; the run neither waits for that nor goes by it.
+        A model may later be asked about unmapped columns; the run does not wait for its answer.
         """
         ids = await keep_proposals(tx, run.source, run.stream, tables.first, ask=self._ask)
         read = {"columns": tables.columns, "columns_unmapped": tables.unmapped} if tables.columns else {}
@@ -333,14 +333,14 @@ class RunExecution:
 
 
 async def known_to(tx: Tx, run: Run) -> tuple[KnownMapping, ...]:
-    """Return what people have confirmed of the headers that the run may meet; records have none."""
+    """Return the confirmed mappings of headers that the run may have; pushed records have none."""
     if isinstance(run.input, PushInput):
         return ()
     return bounded(await tx[MappingStore].confirmed(run.source, KNOWN))
 
 
 def spool_bounds(snapshot: Path) -> tuple[int, int]:
-    """Return how many buckets the rows of a snapshot are put aside in, and how many bytes of them at most."""
+    """Return the number of buckets for a snapshot's rows, and their maximum size in bytes."""
     with snapshot.open("rb") as file:
         packed = file.read(4).startswith(_PACKED)
     size = snapshot.stat().st_size
@@ -350,7 +350,7 @@ def spool_bounds(snapshot: Path) -> tuple[int, int]:
 def reading_order(
     source: Source, stream: Stream, path: Path, known: tuple[KnownMapping, ...], limit: int | None = None
 ) -> ReadingOrder:
-    """Return how a snapshot of the source is read, by its settings; no further than `limit` rows, when one is given."""
+    """Return the order to read a snapshot by the source's settings, up to `limit` rows if given."""
     settings = context_of(source, stream)
     buckets, room = spool_bounds(path)
     return ReadingOrder(
@@ -362,7 +362,7 @@ def reading_order(
 def order_of(
     run: Run, source: Source, path: Path, known: tuple[KnownMapping, ...], limit: int | None = None
 ) -> ReadingOrder:
-    """Return how the run's snapshot is read."""
+    """Return the order to read the run's snapshot."""
     handed_in = run.stream == Stream.CATALOGUE and source.kind in HANDED_IN_KINDS
     return replace(
         reading_order(source, run.stream, path, known, limit),

@@ -15,17 +15,17 @@ from domain.ingestion.values.text import whole_text
 from domain.kernel.problems import Problem, ProblemKind
 from domain.runs.usecases.spooling import SAMPLES, mapping_of
 
-_ROWS = 200
-"""Rows of one table that are told; several may stand on one line."""
+_MAX_ROWS = 200
+"""Maximum number of rows of one table; several may share one line."""
 _CELL = 120
-_ALONE = 2_000
-"""Characters of a cell where one line is asked for."""
+_MAX_SINGLE_LINE_CHARS = 2_000
+"""Maximum characters of a cell if a single line is requested."""
 _CELLS = 200
 
 
 def excerpts(tables: Iterator[FeedTable], lines: Collection[tuple[str | None, int]], beside: int) -> list[Excerpt]:
-    """Those lines of the tables, and `beside` lines around each. The cells of one line alone are longer."""
-    longest = _CELL if len(lines) > 1 or beside else _ALONE
+    """Return the lines of the tables with `beside` lines around each. The cells of a single line are longer."""
+    longest = _CELL if len(lines) > 1 or beside else _MAX_SINGLE_LINE_CHARS
     wanted: dict[str | None, set[int]] = {}
     for sheet, line in lines:
         wanted.setdefault(sheet, set()).update(range(line - beside, line + beside + 1))
@@ -46,7 +46,7 @@ def _rows(table: FeedTable, numbers: set[int], longest: int) -> Iterator[tuple[i
         if line in numbers:
             yield line, tuple(_shown(cell, longest) for cell in cells[:_CELLS])
             told += 1
-        if line > last or told == _ROWS:
+        if line > last or told == _MAX_ROWS:
             return
 
 
@@ -56,9 +56,9 @@ def _shown(cell: Any, longest: int) -> str:
 
 
 LONGEST = 2_000
-"""Characters of a cell that are told."""
+"""Maximum characters of a cell."""
 COLUMNS = 300
-"""Columns of a row that are told."""
+"""Maximum number of columns of a row."""
 
 
 def find_in_tables(tables: Iterator[FeedTable], texts: Collection[str], most: int, limit: int | None) -> FoundRows:
@@ -77,7 +77,7 @@ def find_in_tables(tables: Iterator[FeedTable], texts: Collection[str], most: in
 def find_in_records(
     records: Iterable[Mapping[str, Any]], texts: Collection[str], most: int, limit: int | None
 ) -> FoundRows:
-    """Find the first `most` pushed records whose product or a variant of it goes by one of the texts."""
+    """Find the first `most` pushed records with one of the texts as a code of the product or of a variant."""
     sought = frozenset(texts)
 
     def row(number: int, record: Mapping[str, Any]) -> FoundRow | None:

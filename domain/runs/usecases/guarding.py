@@ -1,4 +1,4 @@
-"""Checks before anything of a run is stored: how much it would withdraw, and the monthly quota of records."""
+"""Checks before a run stores anything: the removal limit, and the monthly quota of records."""
 
 from collections.abc import Collection, Iterable
 
@@ -14,14 +14,14 @@ from domain.usage.usecases import quota
 SHRINK_SHARE = 0.3
 SHRINK_LEAST = 50
 SECOND_SIGHT = 1.1
-"""How much more than the run before a second one may withdraw to count as its confirmation."""
+"""Factor by which a second run may withdraw more than the refused one and still confirm it."""
 
 Offers = frozenset[tuple[str, str]]
 """Offers as (variant key, location)."""
 
 
 class ShrinkRefused(Exception):
-    """A complete run would withdraw too much (docs/conventions.md#shrink-guard); `stated` and `lost` count offers."""
+    """The run exceeds the removal limit (docs/conventions.md#shrink-guard); `stated` and `lost` count offers."""
 
     def __init__(self, stated: int, lost: int) -> None:
         self.stated, self.lost = stated, lost
@@ -32,11 +32,11 @@ class ShrinkRefused(Exception):
 
 
 class RecordsSpent(Exception):
-    """The month's quota has no room for the records that the run would make or change; nothing of it was stored."""
+    """The run exceeds the monthly quota of records; nothing of it was stored."""
 
 
 async def refuse_shrink(feed: Feed, run: Run) -> None:
-    """Raise ShrinkRefused when the run would withdraw too much without permission."""
+    """Raise ShrinkRefused if the run exceeds the removal limit without permission."""
     if not run.complete or run.accept_shrink:
         return
     async with feed.uow.read(feed.tenant) as tx:
@@ -45,16 +45,16 @@ async def refuse_shrink(feed: Feed, run: Run) -> None:
     if stated <= SHRINK_LEAST:
         return
     allowed = allowance(stated)
-    # every offer under a changed key counts at first: an upper bound that reads no changed row
-    lost = await _lost(feed, allowed, exactly=run.stream == Stream.STOCK)
+    # first count every offer under a changed key: an upper bound that needs no rows
+    lost = await _count_withdrawals(feed, allowed, exactly=run.stream == Stream.STOCK)
     if lost > allowed and run.stream == Stream.CATALOGUE:
-        lost = await _lost(feed, stated, exactly=True)
+        lost = await _count_withdrawals(feed, stated, exactly=True)
     if lost > allowed and not confirms(before, lost):
         raise ShrinkRefused(stated, lost)
 
 
-async def _lost(feed: Feed, enough: int, *, exactly: bool) -> int:
-    """Count the offers that the run would withdraw; stop past `enough`."""
+async def _count_withdrawals(feed: Feed, enough: int, *, exactly: bool) -> int:
+    """Count the offers that the run would withdraw; stop once the count exceeds `enough`."""
     lost = 0
     for number in range(len(feed.chunks)):
         chunk = await feed.compare(number)
@@ -75,22 +75,22 @@ async def _lost(feed: Feed, enough: int, *, exactly: bool) -> int:
 
 
 def allowance(stated: int) -> int:
-    """Return how many of so many stated offers a run may withdraw."""
+    """Return the maximum number of stated offers that a run may withdraw."""
     return max(SHRINK_LEAST, int(stated * SHRINK_SHARE))
 
 
 def confirms(before: Run | None, lost: int) -> bool:
-    """Return whether the run before was refused for losing about as many."""
+    """Return whether the previous run was refused for about the same number of withdrawals."""
     return before is not None and before.was_refused and lost <= before.stats.get("would_withdraw", 0) * SECOND_SIGHT
 
 
 def kept_by_stock(held: Offers, keys: Collection[str], places: Collection[str] | None) -> Offers:
-    """Return those of the offers that a stock sheet keeps: of the items it names, at the locations it has columns for."""
+    """Return the offers that a stock sheet keeps: those of its items, at the locations it has columns for."""
     return frozenset(offer for offer in held if offer[0] in keys and (places is None or offer[1] in places))
 
 
 def kept_by_catalogue(held: Offers, statements: Iterable[ProductStatement]) -> Offers:
-    """Return the offers that a catalogue feed states, everywhere or there, or of variants whose locations it does not cover."""
+    """Return the offers that a catalogue feed keeps: those stated there or for all locations, and those of variants without location cells."""
     variants = {variant.key: variant for statement in statements for variant in statement.variants}
     everywhere = {
         key
@@ -102,9 +102,9 @@ def kept_by_catalogue(held: Offers, statements: Iterable[ProductStatement]) -> O
 
 
 async def reserve_records(feed: Feed, run: Run) -> None:
-    """Keep room in the quota until the run ends. Raises RecordsSpent.
+    """Reserve quota until the run ends. Raises RecordsSpent.
 
-    Mostly there is room for every row of the feed; only where there is not, those that changed are counted first.
+    Usually the quota covers every row of the feed; changed rows are counted only if it does not.
     """
     async with feed.uow.begin(feed.tenant, feed.context) as tx:
         most = await quota.included(tx, RECORDS)

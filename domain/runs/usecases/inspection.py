@@ -1,4 +1,4 @@
-"""Snapshots read for people: lines around problems, the rows that a product was read from, the beginning of a new feed."""
+"""Views of snapshots for people: lines around problems, the rows of a product, the first rows of a new feed."""
 
 import asyncio
 from collections import OrderedDict
@@ -39,33 +39,33 @@ from ports.unit_of_work import UnitOfWork
 from ports.workspaces import Workspaces
 
 BYTES = 64 << 20
-"""Bytes of a snapshot that is read for this: it comes from the object store first."""
+"""Maximum size of a snapshot to read, in bytes, because it must be downloaded from the object store first."""
 SECONDS = 20.0
 AT_ONCE = 2
-"""How many snapshots a process reads for this at a time; others wait."""
+"""Maximum number of snapshots that a process reads concurrently; others wait."""
 READ_AHEAD = 56
-"""Places that are looked up at once: a workbook is unpacked whole for the first line of it already, so one asks for more."""
+"""Number of places read at once, because a workbook is unpacked completely even for one line."""
 KEPT = 8 << 20
-"""Characters that a process keeps of what it read last, and of what it was asked for."""
-_EACH = 64
-"""What a text takes beside its characters, in as many of them: there may be more texts than characters."""
+"""Maximum characters of excerpts and their keys in a process's cache."""
+_ENTRY_OVERHEAD = 64
+"""Overhead of a cached text, counted in characters."""
 LOOKED = 200_000
-"""Rows among which those of a product are sought."""
+"""Maximum number of rows that are searched for a product."""
 MOST = 20
-"""Rows of a product that are shown."""
+"""Maximum number of rows of a product."""
 ROWS = 500
-"""Rows of a new feed that are read."""
+"""Maximum number of rows of a new feed that are read."""
 PRODUCTS = 6
 PROBLEMS = 20
 
 
 class _TooLarge(Exception):
-    """The snapshot has more than BYTES."""
+    """The snapshot exceeds BYTES."""
 
 
 @dataclass(frozen=True, slots=True)
 class _KeptSnapshots:
-    """Opens snapshots that are kept in the object store."""
+    """Reader of snapshots in the object store."""
 
     objects: Objects
     readers: FeedReaders
@@ -75,7 +75,7 @@ class _KeptSnapshots:
     async def open(
         self, key: str, run: Run, source: Source, known: tuple[KnownMapping, ...] = (), limit: int | None = None
     ) -> AsyncIterator[FeedReader]:
-        """Read the run's snapshot of that key. Raises ObjectMissing, _TooLarge."""
+        """Read the run's snapshot with the key. Raises ObjectMissing, _TooLarge."""
         if await self.objects.size(key) > BYTES:
             raise _TooLarge
         with self.workspaces.folder() as folder:
@@ -91,17 +91,16 @@ _Key: TypeAlias = tuple[str, str, int, tuple[Place, ...], int]
 
 
 def places_of(problems: Iterable[Problem]) -> list[Place]:
-    """Return the lines that problems name, each once, in the file's order; sheets as they are first named."""
+    """Return the distinct lines of problems in the file's order; sheets in the order of their first problem."""
     named = [(one.sheet, one.line) for one in problems if one.line is not None]
     order = {sheet: number for number, sheet in enumerate(dict.fromkeys(sheet for sheet, _ in named))}
     return sorted(dict.fromkeys(named), key=lambda place: (order[place[0]], place[1]))
 
 
 class Excerpting:
-    """Reads lines from the snapshot that is kept; what cannot be had is left out.
+    """Reader of excerpts from stored snapshots; unavailable lines are left out.
 
-    A snapshot never changes, so what was read of it last is answered again without reading. An organisation reads one
-    snapshot at a time.
+    Excerpts are cached, because snapshots never change. An organisation reads one snapshot at a time.
     """
 
     def __init__(self, objects: Objects, readers: FeedReaders, workspaces: Workspaces) -> None:
@@ -140,7 +139,7 @@ class Excerpting:
     async def _known(self, org: str, key: _Key, run: Run, source: Source) -> Sequence[Excerpt]:
         if key not in self._kept:
             async with self._room.slot(org):
-                if key not in self._kept:  # nobody else read it in the meantime
+                if key not in self._kept:  # not read by another task meanwhile
                     found: Sequence[Excerpt] = ()
                     with suppress(_TooLarge):
                         async with self._snapshots.open(key[0], run, source) as reader:
@@ -155,14 +154,14 @@ class Excerpting:
 
 
 def _size(key: _Key, found: Sequence[Excerpt]) -> int:
-    """Characters that this takes, with what is around them."""
-    asked = sum(len(sheet or "") + 2 * _EACH for sheet, _ in key[3]) + 8 * _EACH
+    """Return the size of a cache entry, in characters."""
+    asked = sum(len(sheet or "") + 2 * _ENTRY_OVERHEAD for sheet, _ in key[3]) + 8 * _ENTRY_OVERHEAD
     rows = (texts for table in found for texts in (table.headers, *(cells for _, cells in table.rows)))
-    return asked + sum(_EACH + sum(len(text) + _EACH for text in texts) for texts in rows)
+    return asked + sum(_ENTRY_OVERHEAD + sum(len(text) + _ENTRY_OVERHEAD for text in texts) for texts in rows)
 
 
 def _narrowed(tables: Sequence[Excerpt], places: Sequence[Place], beside: int) -> list[Excerpt]:
-    """Those lines alone, and what stands beside them."""
+    """Return the excerpts limited to the places and their neighbouring lines."""
     wanted = {(sheet, line + step) for sheet, line in places for step in range(-beside, beside + 1)}
     found = []
     for table in tables:
@@ -181,7 +180,7 @@ class Origin:
 
 
 class OriginRows:
-    """Reads one source's newest snapshot for the rows that name an item."""
+    """Search of a source's newest snapshot for the rows of an item."""
 
     def __init__(self, uow: UnitOfWork, objects: Objects, readers: FeedReaders, workspaces: Workspaces) -> None:
         self._uow, self._snapshots = uow, _KeptSnapshots(objects, readers, workspaces)
@@ -190,7 +189,7 @@ class OriginRows:
     async def find(self, tenant: Tenant, source_id: str, texts: Collection[str]) -> Origin:
         """Find the rows with a cell that equals one of the texts.
 
-        Raises NotFound for an unknown source, Unprocessable where there is no snapshot, or none that can be read here.
+        Raises NotFound for an unknown source; Unprocessable if no snapshot is stored or it cannot be read.
         """
         async with self._uow.read(tenant) as tx:
             source = existing(await tx[SourceStore].get(source_id))
@@ -221,7 +220,7 @@ class OriginRows:
 
 @dataclass(frozen=True, slots=True)
 class Preview:
-    """The first `rows` rows of a feed, as they were read. `failure` says why there is not more; `cut`: the feed goes on behind what was read."""
+    """The first `rows` rows of a feed. `failure` is the reason why there are no more; `cut`: the feed continues."""
 
     bytes_read: int = 0
     cut: bool = False
@@ -241,7 +240,7 @@ class Preview:
 
 @dataclass(frozen=True, slots=True)
 class Previewing:
-    """Reads the beginning of a feed, in a reader's process, within bounds of time and size; nothing is stored."""
+    """Reader of a feed's first rows, in a reader process with limits of time and size; nothing is stored."""
 
     connectors: Connectors
     readers: FeedReaders

@@ -1,4 +1,4 @@
-"""The end of a run, and its consequences for the source: health, schedule, events."""
+"""The end of a run, and its consequences for the source: health, schedule and events."""
 
 import asyncio
 from collections.abc import Mapping
@@ -47,18 +47,17 @@ async def end(
 ) -> None:
     """End the run and its job.
 
-    Its source is brought up to date, unless the run is cancelled: its health by the ladder, its schedule, and the events
-    of both. Refusing to shrink, a full disk of ours, or reading once more says nothing against the source. A run that read
-    again what was kept is no pull, so the next one is due when it was.
+    Unless the run is cancelled, its source is updated: health, schedule, and their events. A removal limit, full storage
+    or a replay does not affect the source's health. A replay does not move the next pull.
 
     Args:
         tx: the transaction.
-        job: what carried the run out.
-        run: as it is to be kept.
-        status: how it ended.
-        error: why it did not succeed.
-        changed: whether it changed anything, if that is known: adaptive schedules go by it.
-        ladder: how failures count against the source.
+        job: the job that executed the run.
+        run: the run to store.
+        status: the final status.
+        error: the error of a run that did not succeed.
+        changed: whether the run changed anything, for adaptive schedules; None if unknown.
+        ladder: the thresholds of consecutive failures.
     """
     source = None if status == RunStatus.CANCELLED else await tx[SourceStore].get(run.source, lock=True)
     await tx[RunStore].save(run.ended(status, tx.now, error))
@@ -76,7 +75,7 @@ async def end(
         if (after.status, after.status_reason) != (source.status, source.status_reason):
             await tx[AuditLog].add(AUDITED.updated(source, after))
         await tx[EventLog].append(outcome_events(source, after, run.id))
-    # what was handed in is needed no more: the snapshot holds it, unless the run failed before there was one
+    # the input is no longer needed: the snapshot contains it, unless the run failed before there was one
     if isinstance(run.input, PushInput):
         await tx[PushStore].forget(run.id)
     elif isinstance(run.input, UploadInput):
@@ -89,7 +88,7 @@ async def end(
 
 
 async def cancel(tx: Tx, job: ClaimedJob, run: Run, message: str) -> None:
-    """End a run whose source may not run any more."""
+    """End a run whose source may no longer run."""
     await end(tx, job, run, RunStatus.CANCELLED, RunError(RunErrorCode.SOURCE_NOT_ACTIVE, message))
 
 
@@ -100,14 +99,14 @@ def changed_anything(stats: Mapping[str, int]) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class CountedRuns:
-    """A handler of jobs that carry out runs, around another one; one read more for each attempt."""
+    """A wrapper of run handlers that counts finished runs; it costs one more read per attempt."""
 
     handler: Handler
     uow: UnitOfWork
     metrics: WorkMetrics
 
     async def __call__(self, job: ClaimedJob, lost: asyncio.Event) -> None:
-        """Do what the handler does, then count the run if it has ended."""
+        """Call the handler, then count the run if it has ended."""
         await self.handler(job, lost)
         async with self.uow.read(job.tenant) as tx:
             run = await tx[RunStore].get(str(job.args["run"]))

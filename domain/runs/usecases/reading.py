@@ -1,4 +1,4 @@
-"""Read, map and normalise a snapshot in the calling thread: all that needs no store, so that it can run anywhere."""
+"""Reading, mapping and normalisation of a snapshot in the calling thread, without a store, so that it can run anywhere."""
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack
@@ -26,11 +26,11 @@ from domain.runs.usecases.spooling import PUSHED, SAMPLES, RowSpooler, mapping_o
 from ports.codec import Codec
 
 Line = tuple[int, int, bytes]
-"""Table number, line and the encoded cells."""
+"""Table number, line number and the encoded cells."""
 
 
 class SnapshotReading:
-    """One snapshot read in the calling thread, over connectors and a spool below the order's folder; behind each FeedReader."""
+    """The reading of one snapshot in the calling thread, with connectors and a spool in the order's folder; implements FeedReader."""
 
     def __init__(
         self, connectors: Connectors, codec: Codec, spools: Callable[[Path], Spools], order: ReadingOrder
@@ -43,23 +43,23 @@ class SnapshotReading:
         """The buckets last gathered, and their lines by key, in the feed's order."""
 
     def close(self) -> None:
-        """Let go of what was put aside."""
+        """Delete the spooled rows."""
         self._open.close()
 
     @property
     def rows(self) -> int:
-        """Return how many rows are read so far; another thread may ask."""
+        """Return the number of rows read so far; safe to call from another thread."""
         return self._spooler.rows
 
     def spool(self) -> SpooledRows:
-        """Put every row aside under its key. Raises ParseFailed, NeedsMapping, StockSheet."""
+        """Spool every row under its key. Raises ParseFailed, NeedsMapping, StockSheet."""
         spool = self._open.enter_context(self._spools.open(self._order.buckets))
         if self._order.pushed:
             return self._spooler.spool_records(spool, self._parts())
         return self._spooler.spool_tables(spool, self._tables())
 
     def mappings(self) -> Iterator[tuple[str | None, HeaderMapping]]:
-        """Each table's name and what its columns mean, from its first rows. Raises ParseFailed."""
+        """Yield each table's name and column mapping, from its first rows. Raises ParseFailed."""
         for table in self._tables():
             yield table.sheet, mapping_of(table, list(islice(table.rows, SAMPLES)), self._order.settings)
 
@@ -76,7 +76,7 @@ class SnapshotReading:
         return find_in_tables(self._tables(), texts, most, self._order.limit)
 
     def excerpt(self, lines: Collection[Place], beside: int) -> Sequence[Excerpt]:
-        """Those lines of the tables, with their neighbours; pushed records have none."""
+        """Return lines of the tables with their neighbours; empty for pushed records."""
         return [] if self._order.pushed else excerpts(self._tables(), lines, beside)
 
     def gather(self, buckets: range) -> Gathered:
@@ -95,9 +95,9 @@ class SnapshotReading:
         return Gathered(fingerprints, lines, rows)
 
     def statements(self, buckets: range, keys: Collection[str], problems: list[Problem]) -> Iterator[ProductStatement]:
-        """Return what the feed states under these keys, one by one; `problems` gets what cannot be read.
+        """Yield the feed's statements for the keys; values that cannot be read are appended to `problems`.
 
-        A statement's key is the fingerprint's. Records of one key follow each other, each as a statement of its own, in their order.
+        A statement's key is the fingerprint's. Each record of a key is a separate statement, in their order.
         """
         wanted = frozenset(keys)
         for key, lines in self._lines(buckets).items():
@@ -145,7 +145,7 @@ class SnapshotReading:
         return self._gathered[1]
 
     def _thin(self, by_key: dict[str, list[Line]]) -> None:
-        """Leave out the rows that are too many for one product; of records, the earlier ones."""
+        """Remove rows beyond the limit of one product; of records, the earlier ones."""
         for key, lines in by_key.items():
             pushed = lines[0][0] == PUSHED
             kept, weight = 0, 0
@@ -161,7 +161,7 @@ class SnapshotReading:
                 del lines[slice(None, -kept) if pushed else slice(kept, None)]
 
     def _statement(self, key: str, lines: Sequence[Line], problems: list[Problem]) -> ProductStatement:
-        """Return one key's statement; what several sheets say of it is laid together."""
+        """Return one key's statement, merged from all sheets."""
         kits, parts = self._spooler.kits, []
         for table in dict.fromkeys(entry[0] for entry in lines):
             rows = [(line, self._codec.decode(cells)) for number, line, cells in lines if number == table]

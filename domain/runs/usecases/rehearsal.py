@@ -1,4 +1,4 @@
-"""The outcome of a run, worked out in the transaction of a dry run, which is rolled back (docs/push.md)."""
+"""Dry run of a run: its outcome, computed in a transaction that is rolled back (docs/push.md)."""
 
 import asyncio
 from collections import Counter
@@ -25,18 +25,18 @@ from ports.unit_of_work import Tx
 from ports.workspaces import Workspaces
 
 ROWS = 1_000
-"""So many rows of a file are read."""
+"""Maximum number of rows of a file that are read."""
 RECORDS = 5_000
-"""So many records of a batch are read, its earlier parts among them."""
+"""Maximum number of records of a batch that are read, including its earlier parts."""
 BYTES = 64 << 20
-"""Bytes of a file that is read at all: what it holds comes from the object store first."""
+"""Maximum size of a file, in bytes, because it must be downloaded from the object store first."""
 SECONDS = 20.0
 TOLD = 100
-"""So many changes, events and problems are told one by one; all are counted."""
+"""Maximum number of changes, events and problems listed; all are counted."""
 
 
 class _Released(Exception):
-    """Lets go of the locks on what was loaded, so that nobody who writes waits for a dry run."""
+    """Context that releases the locks on loaded objects, so that writers do not wait for a dry run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +58,7 @@ class _Within:
 
 @dataclass(slots=True)
 class _Outcome:
-    """The events, counts, problems and warnings so far."""
+    """Events, counts, problems and warnings so far."""
 
     events: list[Event] = field(default_factory=list)
     counts: Counter[str] = field(default_factory=Counter)
@@ -68,16 +68,16 @@ class _Outcome:
 
 @dataclass(frozen=True, slots=True)
 class Rehearsal:
-    """Reads what was handed in as a run would, and compares it with the catalogue; nothing of it is stored."""
+    """Dry run that reads submitted data as a run would and compares it with the catalogue; nothing is stored."""
 
     readers: FeedReaders
     workspaces: Workspaces
 
     async def push(self, tx: Tx, source: Source, run: Run, parts: AsyncIterator[bytes], left_out: int) -> Run:
-        """Return the run as these parts of it would end it; `left_out` counts records that came before them."""
+        """Return the run as it would end with these parts; `left_out` counts earlier records that are not read."""
         outcome = _Outcome()
         if isinstance(run.input, PushInput) and run.input.open:
-            outcome.warnings.append("The batch stays open; this is what would come of it if it ended here.")
+            outcome.warnings.append("The batch stays open. The preview assumes that this is its last part.")
         if left_out:
             outcome.warnings.append(
                 f"{left_out:,} records of the batch that came before are not read in a dry run, so what the batch would "
@@ -86,11 +86,11 @@ class Rehearsal:
         return await self._rehearse(tx, source, run, parts, outcome, whole=not left_out)
 
     async def file(self, tx: Tx, source: Source, run: Run, chunks: AsyncIterator[bytes], size: int) -> Run:
-        """Return the run as a file of that size would end it."""
+        """Return the run as it would end with a file of this size."""
         outcome = _Outcome()
         if size > BYTES:
-            outcome.warnings.append(f"A file of more than {BYTES >> 20} MiB is not read in a dry run.")
-            return _told(tx, run, outcome)
+            outcome.warnings.append(f"A dry run does not read files of more than {BYTES >> 20} MiB.")
+            return _report(tx, run, outcome)
         return await self._rehearse(tx, source, run, chunks, outcome, limit=ROWS)
 
     async def _rehearse(
@@ -104,7 +104,7 @@ class Rehearsal:
         whole: bool = True,
         limit: int | None = None,
     ) -> Run:
-        """Read the content; `whole`: it is all that the run would read."""
+        """Process the content; `whole`: the content is complete."""
         with self.workspaces.folder() as folder:
             path = folder / "snapshot"
             with path.open("wb") as file:
@@ -128,7 +128,7 @@ class Rehearsal:
                 outcome.warnings.append(f"The run would fail with shrink_refused: {refusal}")
             except TimeoutError:
                 outcome.warnings.append(f"A dry run takes {SECONDS:.0f} seconds at most; what is told is incomplete.")
-        return _told(tx, run, outcome)
+        return _report(tx, run, outcome)
 
 
 async def _carry_out(tx: Tx, feed: Feed, run: Run, outcome: _Outcome, *, whole: bool, limit: int | None) -> None:
@@ -165,8 +165,8 @@ async def _carry_out(tx: Tx, feed: Feed, run: Run, outcome: _Outcome, *, whole: 
         outcome.counts["unchanged"] += diff.unchanged
 
 
-def _told(tx: Tx, run: Run, outcome: _Outcome) -> Run:
-    """Put down what `explain` tells, and answer the run with what it would count and report."""
+def _report(tx: Tx, run: Run, outcome: _Outcome) -> Run:
+    """Set the dry run's report and return the run with its counts and problems."""
     recorded, problems = tx.recorded, outcome.problems
     recorded.changes += map(_change, outcome.events[:TOLD])
     recorded.events += outcome.events[:TOLD]
@@ -183,7 +183,7 @@ def _told(tx: Tx, run: Run, outcome: _Outcome) -> Run:
 
 
 def _change(event: Event) -> Change:
-    """Return the change that the event is about."""
+    """Return the change that the event describes."""
     noun, _, what = event.type.partition(".")
     old: dict[str, Any] = {path: plain(before) for path, before, _ in event.fields if before is not None}
     new: dict[str, Any] = {path: plain(after) for path, _, after in event.fields if after is not None}

@@ -1,4 +1,4 @@
-"""Relations of rows with different keys: families of items that share no key, and sets with their parts."""
+"""Relations of rows with different keys: variants without a shared key, and sets with their parts."""
 
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -24,7 +24,7 @@ _MOST_MEMBERS = 100_000
 
 @dataclass(slots=True)
 class Kinship:
-    """The families of a feed. `keys` are those of items that have become variants, with their family's key."""
+    """Grouping of a feed's items into products. `keys` maps keys of items that became variants to their product's key."""
 
     keys: dict[str, str] = field(default_factory=dict)
     families: set[str] = field(default_factory=set)
@@ -49,7 +49,7 @@ class Kinship:
         return note
 
     def shared(self) -> frozenset[int]:
-        """Return the stem numbers that two or more rows have, and forget all numbers."""
+        """Return the stem numbers that two or more rows have, and discard all numbers."""
         found: set[int] = set()
         last = 0
         for number in sorted(self._numbers):
@@ -60,7 +60,7 @@ class Kinship:
         return frozenset(found)
 
     def look(self, key: str, member: Member) -> None:
-        """Take in a row whose number is shared."""
+        """Add a row whose stem number is shared."""
         kin = self._families.setdefault(member.family, {})
         if key not in kin:
             if self._members >= _MOST_MEMBERS:
@@ -70,7 +70,7 @@ class Kinship:
         kin.setdefault(key, set()).add(member.apart)
 
     def told(self) -> Iterator[Problem]:
-        """Yield a problem if there are too many members of families."""
+        """Yield a problem if there are too many items to group."""
         if self.crowded:
             detail = (
                 f"More than {_MOST_MEMBERS:,} items may be variants of others; those beyond stay products of their own."
@@ -78,7 +78,7 @@ class Kinship:
             yield Problem("variants", ProblemKind.TOO_LONG, detail)
 
     def settle(self, *, apart: bool = False) -> None:
-        """Decide who belongs together, if not all stay apart: items of which each has one size and colour, and no two the same."""
+        """Decide the groups, unless all stay apart: each item has one size and colour, and no two have the same."""
         for family, kin in () if apart else self._families.items():
             marks = [mark for marks in kin.values() for mark in marks]
             if 1 < len(kin) == len(marks) == len(set(marks)) and len(kin) <= VARIANTS:
@@ -93,14 +93,14 @@ _MOST_PARTS = 50_000
 _OWN_PRICES = ("cost", "msrp", "map", "price")
 
 Line = tuple[int, int, Any]
-"""Table number, line and cells."""
+"""Table number, line number and cells."""
 
 
 @dataclass(slots=True)
 class Kits:
-    """The sets of a feed by their product key, the codes of their parts, and what the parts' rows say.
+    """Sets of a feed by their product key, the codes of their parts, and the data of the parts' rows.
 
-    `hidden` are the keys of rows that are nothing but parts: no products of their own.
+    `hidden` are the keys of rows that are only parts and not products of their own.
     """
 
     codes: dict[str, tuple[str, ...]] = field(default_factory=dict)
@@ -132,16 +132,16 @@ class Kits:
         self._wanted.update(codes)
 
     def seeks(self, plan: ReadPlan, key: str) -> bool:
-        """Return whether the rows of a key have to be looked at once more."""
+        """Return whether the rows of a key must be looked up again."""
         return plan.grouped or key in self._wanted or key in self._called_parts
 
     @property
     def waiting(self) -> bool:
-        """Return whether there is anything to look up."""
+        """Return whether any lookups are pending."""
         return bool(self._wanted or self._called_parts)
 
     def look(self, sheets: Sequence[Sheet], key: str, lines: Sequence[Line]) -> Problem | None:
-        """Keep what the rows of one key say of parts; the problem is that the key is only a part, on its first line."""
+        """Store the data of a key's rows as parts. Return a problem on the first line if the key is only a part."""
         titled = False
         for table in dict.fromkeys(line[0] for line in lines):
             plan = sheets[table].plan
@@ -163,7 +163,7 @@ class Kits:
         return Problem("title", ProblemKind.MISSING, "", line, None, sheets[table].name)
 
     def _keep(self, own: str, statement: ProductStatement, plan: ReadPlan, rows: Sequence[Any]) -> bool:
-        """Return whether the item has a title."""
+        """Store the item's data as a part and return whether the item has a title."""
         variant = next(iter(statement.variants), None)
         own_title = (variant.data.get("title") if variant else None) or statement.data.get("title")
         title = with_subtitle(own_title, statement.data.get("description")) or None
@@ -177,7 +177,7 @@ class Kits:
         return title is not None
 
     def _is_only_part(self, own: str, variant: VariantStatement | None, title: str | None) -> bool:
-        """Return whether an item is no product: it is called a part and a set names it, or it has no title and one of these, or no price."""
+        """Return whether an item is not a product: marked as a part and named by a set, or untitled and either of these or without a price."""
         if own in self._called_parts:
             return title is None or own in self._wanted
         offers = variant.offers if variant else ()
@@ -190,7 +190,7 @@ class Kits:
             self.codes[keys[key]] = (*self.codes.get(keys[key], ()), *codes)
 
     def salt(self, key: str) -> bytes:
-        """Tells one state of a set's parts from another; blank for what names no parts."""
+        """Return a salt of the state of a set's parts; empty if the key names none."""
         codes = self.codes.get(key)
         if codes is None:
             return b""
@@ -212,7 +212,7 @@ class Kits:
                 yield Problem("components", fault.problem, fault.detail, line, None, sheet)
 
     def told(self, found: Sequence[Problem]) -> Iterable[Problem]:
-        """One problem for each sheet whose rows are only parts, and one for sets that are too many."""
+        """Yield a problem for each sheet whose rows are only parts, and one for too many sets."""
         for sheet in dict.fromkeys(problem.sheet for problem in found):
             mine = [problem for problem in found if problem.sheet == sheet]
             detail = f"{len(mine):,} items are only parts of sets; they are no products of their own."

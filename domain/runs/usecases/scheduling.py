@@ -1,4 +1,4 @@
-"""The leading scheduler's duties: queue runs that are due, and give up batches that no further part came for."""
+"""Duties of the leading scheduler: queue due runs, and expire batches without further parts."""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -18,8 +18,8 @@ from ports.clock import Clock
 from ports.unit_of_work import Tx, UnitOfWork
 
 _AT_ONCE = 100
-_AGAIN = timedelta(minutes=5)
-"""When a source is looked at again whose run of the schedule is still open."""
+_RETRY_DELAY = timedelta(minutes=5)
+"""Delay before a source is considered again whose scheduled run is still open."""
 
 
 def _context(action: str) -> AuditContext:
@@ -42,7 +42,7 @@ class RunScheduler:
         return await self.schedule.next_due()
 
     async def _queue(self, tenant: Tenant, id: str, stream: Stream) -> None:
-        """One transaction a source: the run, its job, and the schedule moved on, so that a crash queues nothing twice."""
+        """Queue a run and move the schedule on in one transaction per source, so that a crash queues nothing twice."""
         async with self.uow.begin(tenant, _context("runs.schedule")) as tx:
             source = await tx[SourceStore].get(id, lock=True)
             if source is None:
@@ -51,7 +51,7 @@ class RunScheduler:
             if minutes is None or not source.runnable:
                 await tx[SourceStore].save(source.next_due(stream, None))
             elif due is not None and due <= tx.now:
-                wait = timedelta(minutes=minutes) if await self._started(tx, id, stream) else _AGAIN
+                wait = timedelta(minutes=minutes) if await self._started(tx, id, stream) else _RETRY_DELAY
                 await tx[SourceStore].save(source.next_due(stream, tx.now + wait))
 
     async def _started(self, tx: Tx, id: str, stream: Stream) -> bool:
@@ -70,14 +70,14 @@ class RunScheduler:
 
 @dataclass(frozen=True, slots=True)
 class BatchExpiry:
-    """Give up pushed batches that wait for more parts, so that what they hold is free (docs/conventions.md#pushed-records)."""
+    """Expiry of pushed batches that wait for more parts, which frees their storage (docs/conventions.md#pushed-records)."""
 
     uow: UnitOfWork
     upkeep: StorageUpkeep
     clock: Clock
 
     async def expire(self) -> int:
-        """Give up every open batch whose last part is too old, each in its own transaction; return how many."""
+        """Expire every open batch whose last part is too old, each in its own transaction; return their number."""
         given_up = 0
         while due := await self.upkeep.due({StoredKind.PUSH}, self.clock.now(), _AT_ONCE):
             for tenant, key in due:
@@ -113,9 +113,9 @@ _EXPIRED = (
 
 
 def refuse_expired(newest: Run | None, now: datetime) -> None:
-    """Refuse a late part: as a batch of its own it would state less than it seems to.
+    """Refuse a late part, because a batch of its own would be incomplete.
 
-    `newest` is the newest run of the batch's name. Raises Conflict when it expired within the time that a batch is kept.
+    `newest` is the newest run of the batch's name. Raises Conflict if it expired within the retention of batches.
     """
     if newest is None or newest.error is None or newest.error.code != RunErrorCode.BATCH_EXPIRED:
         return

@@ -1,4 +1,4 @@
-"""Look at runs, start one, have kept data read again, push records into one."""
+"""Use cases of runs: list, start, replay, and push records."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -32,14 +32,14 @@ from ports.unit_of_work import Tx
 
 
 class Replayer:
-    """domain.mappings.usecases.Replaying, and what stands behind a replay that was asked for."""
+    """Replays of stored data; implements domain.mappings.usecases.Replaying."""
 
     def settings(self, source: Source, stream: Stream) -> FeedSettings:
-        """Return how the source's values are read."""
+        """Return the settings for reading the source's values."""
         return context_of(source, stream)
 
     async def after_mapping(self, tx: Tx, source: Source, mapping: SourceMapping) -> None:
-        """Queue a run over the snapshot that the mapping is about, or else the newest; none where nothing is kept.
+        """Queue a run over the snapshot that the mapping is about, or else the newest; none if nothing is stored.
 
         Raises Conflict while a run is open.
         """
@@ -51,9 +51,9 @@ class Replayer:
             await self._queue(tx, source, chosen, RunTrigger.MAPPING)
 
     async def replay(self, tx: Tx, source: Source, *, stream: Stream, accept_shrink: bool) -> Run:
-        """Queue a run over the newest snapshot of the stream; with `accept_shrink`, over the one that was refused for shrinking.
+        """Queue a run over the newest snapshot of the stream; with `accept_shrink`, over the one that the removal limit refused.
 
-        The source is locked. Raises Conflict while a run is open, or where nothing is kept.
+        The source is locked. Raises Conflict while a run is open, or if nothing is stored.
         """
         refused = await tx[RunStore].refused(source.id, stream) if accept_shrink else None
         if refused is not None and await tx[StorageLedger].holds(refused.snapshot or ""):
@@ -70,7 +70,7 @@ class Replayer:
     ) -> Run:
         stream = Stream.CATALOGUE if source.kind in HANDED_IN_KINDS else read.stream
         await refuse_open(tx, source.id, stream)
-        # of pushed records, that they are records, and whether all are there; their batch is over
+        # keep that the input is records, and whether it is complete; the batch has ended
         pushed = replace(read.input, batch=None, open=False) if isinstance(read.input, PushInput) else None
         run = queued(source.id, trigger, tx.now, stream=stream, input=pushed, accept_shrink=accept_shrink)
         return await enqueue(tx, run.over(read))
@@ -78,10 +78,10 @@ class Replayer:
 
 @dataclass(frozen=True, slots=True)
 class Push:
-    """One call's records: `records` is a JSON array in UTF-8, `count` how many there are.
+    """Records of one call: `records` is a JSON array in UTF-8, `count` their number.
 
-    `batch` names the run that several calls fill; `more` keeps it open for the next one; `complete` says that with the
-    last one the source's whole catalogue is there. `accept_shrink`: the batch may withdraw as much as it finds gone.
+    `batch` names the run that several calls fill; `more` keeps it open for the next one; `complete`: the batch is the
+    source's whole catalogue. `accept_shrink` disables the removal limit.
     """
 
     records: bytes
@@ -94,7 +94,7 @@ class Push:
 
 @dataclass(frozen=True, slots=True)
 class RunService:
-    """Starting is all that happens here; workers carry runs out. With a `rehearsal`, a dry run tells what would come of it."""
+    """Runs of a tenant, which are queued here and executed by workers. With a `rehearsal`, a dry run previews a push."""
 
     connectors: Connectors
     rehearsal: Rehearsal | None = None
@@ -106,11 +106,11 @@ class RunService:
         return await tx[RunStore].page(page_request, RunFilter(source))
 
     async def days(self, tx: Tx, since: datetime) -> Sequence[RunDay]:
-        """Return how each source's runs ended, day by day since the moment."""
+        """Return how each source's runs ended, by day since the time."""
         return await tx[RunStore].days(since)
 
     async def get(self, tx: Tx, id: str) -> Run:
-        """One run. Raises NotFound."""
+        """Return a run. Raises NotFound."""
         return existing(await tx[RunStore].get(id))
 
     async def start(self, tx: Tx, source: str, asked: StartRun) -> Run:
@@ -127,16 +127,16 @@ class RunService:
         return await enqueue(tx, run)
 
     async def replay(self, tx: Tx, source: str, asked: StartRun) -> Run:
-        """Queue a run over the newest snapshot that is kept, without fetching.
+        """Queue a run over the newest stored snapshot, without fetching.
 
-        Raises NotFound; Conflict while a run is open, the source is not active, or nothing is kept.
+        Raises NotFound; Conflict while a run is open, if the source is not active, or if nothing is stored.
         """
         found = await _source(tx, source, lock=True)
         found.refuse_unless_runnable()
         return await Replayer().replay(tx, found, stream=asked.stream, accept_shrink=asked.accept_shrink)
 
     async def push(self, tx: Tx, source: str, push: Push) -> Run:
-        """Take records; without `more` the run is queued, behind those already there.
+        """Store records; without `more` the run is queued after those already there.
 
         Raises NotFound, Unprocessable unless the source is pushed, Conflict unless it is active and for a batch that has
         expired, InvalidRequest for `more` without a batch to keep open, QuotaExceeded.
@@ -198,11 +198,11 @@ _HANDED_IN = {
     "push": "Send records (POST /v1/sources/{id}/records), or read the last ones again (POST /v1/sources/{id}/replay).",
     "mail": "Send mail to its inbound_address, or read the last file again (POST /v1/sources/{id}/replay).",
 }
-"""What starts runs of sources that are not pulled, and reads their data again."""
+"""How to start a run of each kind that is not pulled."""
 
 
 async def _keep_part(tx: Tx, run: Run, part: int, push: Push) -> None:
-    """Keep what was pushed. Raises QuotaExceeded."""
+    """Store a part. Raises QuotaExceeded."""
     add, expires = tx[PushStore].add_part, tx.now + retention.OPEN_BATCHES if push.batch is not None else None
     if not await add(run.id, part, push.records, expires):
         size = len(push.records) + 1

@@ -1,4 +1,4 @@
-"""Raw snapshots: a run's, fetched, uploaded, pushed or kept from before, and what was last handed in of a source."""
+"""Raw snapshots of runs: fetched, uploaded, pushed or stored earlier, and the latest input of a source."""
 
 import hashlib
 from collections.abc import AsyncIterator, Callable, Iterable
@@ -26,7 +26,7 @@ _CONTEXT = AuditContext(Actor("service", "worker"), "runs.fetch")
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """The raw bytes of a feed. `key` is the object's key, the same for the same content; `unchanged`: the source said so itself."""
+    """The raw bytes of a feed. `key` is derived from the content; `unchanged`: the source reported no change."""
 
     path: Path | None
     key: str | None
@@ -36,9 +36,9 @@ class Snapshot:
     validators: Validators = field(default_factory=Validators)
 
     def fetched(self, settings: str, run: Run, before: Fetched | None, now: datetime) -> Fetched:
-        """Return how it was come by. A server that says that nothing changed need not repeat what it said `before` of it.
+        """Return the record of the fetch. Validators missing from an unchanged response are taken from `before`.
 
-        What a run reads that fetches nothing is as old as it was.
+        A run without a fetch keeps the time of the earlier fetch.
         """
         etag, last_modified = self.validators.etag, self.validators.last_modified
         if self.unchanged and before is not None:
@@ -48,9 +48,9 @@ class Snapshot:
 
 
 async def stored(
-    objects: Objects, key: str, gone: str = "The stored file is gone; hand it in again."
+    objects: Objects, key: str, gone: str = "The stored file no longer exists. Submit it again."
 ) -> AsyncIterator[bytes]:
-    """Read an object. Raises FetchFailed with the sentence `gone` where it is missing."""
+    """Yield an object's bytes. Raises FetchFailed with the message `gone` if it is missing."""
     try:
         async for chunk in objects.read(key):
             yield chunk
@@ -59,7 +59,7 @@ async def stored(
 
 
 async def pushed_parts(tx: Tx, run: str, sequences: Iterable[int]) -> AsyncIterator[bytes]:
-    """Read these parts of a batch, each one JSON array on a line of its own."""
+    """Yield parts of a batch, each a JSON array on its own line."""
     for sequence in sequences:
         if (records := await tx[PushStore].part(run, sequence)) is not None:
             yield records.replace(b"\n", b" ") + b"\n"
@@ -67,7 +67,7 @@ async def pushed_parts(tx: Tx, run: str, sequences: Iterable[int]) -> AsyncItera
 
 @dataclass(frozen=True, slots=True)
 class Fetcher:
-    """Fetches snapshots into `folder`."""
+    """Fetcher of snapshots into `folder`."""
 
     uow: UnitOfWork
     connectors: Connectors
@@ -91,9 +91,9 @@ class Fetcher:
     async def _take(
         self, tenant: Tenant, run: Run, path: Path, chunks: AsyncIterator[bytes], input_key: str | None = None
     ) -> Snapshot:
-        """Count and commit, then write, so that all that is in the object store has been counted.
+        """Count the bytes and commit before writing, so that every stored object is counted.
 
-        The snapshot takes the place of the input that is counted under `input_key`.
+        The snapshot replaces the input counted under `input_key`.
         """
         size, digest = await _write(path, chunks)
         try:
@@ -107,7 +107,7 @@ class Fetcher:
         size_there = None
         with suppress(ObjectMissing):
             size_there = await self.objects.size(entry.key)
-        if size_there != size:  # objects are written whole or not at all
+        if size_there != size:  # objects are written atomically
             await self.objects.put_file(entry.key, path)
         return Snapshot(path, entry.key, size)
 
@@ -135,12 +135,12 @@ async def _write(path: Path, chunks: AsyncIterator[bytes]) -> tuple[int, str]:
 
 @dataclass(frozen=True, slots=True)
 class HandedIn:
-    """Finds the newest file or push of a source while a transaction is open, to be read when that is over."""
+    """Finder of a source's newest file or push; found in a transaction, read after it."""
 
     objects: Objects
 
     async def __call__(self, tx: Tx, source: Source) -> Callable[[], AsyncIterator[bytes]] | None:
-        """Return what reads the bytes of the newest run that has any still; None without one. Reading raises FetchFailed."""
+        """Return a reader of the newest run's bytes that are still stored, or None. Reading raises FetchFailed."""
         for run in (await tx[RunStore].page(PageRequest(limit=20), RunFilter(source.id))).items:
             key = run.snapshot
             if (
@@ -150,7 +150,9 @@ class HandedIn:
             ):
                 key = run.input.key
             if key is not None:
-                return partial(stored, self.objects, key, "What was handed in last is kept no more; hand it in again.")
+                return partial(
+                    stored, self.objects, key, "The last submitted file is no longer stored. Submit it again."
+                )
             if isinstance(run.input, PushInput):
                 parts = [part async for part in pushed_parts(tx, run.id, [0])]
                 if parts:

@@ -1,4 +1,4 @@
-"""From a snapshot's tables to rows put aside by bucket, each under its key (pipeline stages parse and map)."""
+"""Spooling of a snapshot's rows by bucket, each under its key (pipeline stages parse and map)."""
 
 from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -26,23 +26,23 @@ from domain.runs.usecases.relations import Kinship, Kits
 from ports.codec import Codec
 
 SAMPLES = 50
-"""Rows of a table by which its columns are mapped."""
+"""Number of rows of a table from which its columns are mapped."""
 PUSHED = -1
-"""The table number of pushed records, which are no rows."""
+"""The table number of pushed records."""
 _MOST_KEYS = 50_000
-"""Keys that are counted at a time; a bucket that few keys fill needs few."""
+"""Maximum number of keys that are counted in one pass."""
 
 RowsLeftOut = tuple[int, int, str | None]
-"""How many rows, and line and sheet of the first."""
+"""The number of rows that were left out, with line and sheet of the first."""
 
 
 def weight_of(line: bytes) -> int:
-    """As how many rows a row counts: one for each SHEET_ROW_BYTES begun."""
+    """Return the weight of a row: one for each SHEET_ROW_BYTES begun."""
     return 1 + len(line) // SHEET_ROW_BYTES
 
 
 def mapping_of(table: FeedTable, head: Sequence[Row], settings: FeedSettings) -> HeaderMapping:
-    """Return what the table's columns mean, by the first rows, or as its connector says."""
+    """Return the mapping of the table's columns, from its connector or from the first rows."""
     if table.given is not None:
         return from_given(table.headers, table.given)
     return propose(table.headers, _texts(head), settings)
@@ -54,25 +54,25 @@ def _texts(head: Sequence[Row]) -> list[list[str]]:
 
 @dataclass(slots=True)
 class ProblemLog:
-    """Problems of a run: the first thousand word by word, all of them counted."""
+    """The problems of a run: the first thousand in full, all of them counted."""
 
     kept: list[Problem] = field(default_factory=list)
     total: int = 0
 
     @property
     def room(self) -> int:
-        """Return how many more are kept word by word."""
+        """Return the number of problems that can still be stored."""
         return max(0, KEPT_PROBLEMS - len(self.kept))
 
     def add(self, problem: Problem) -> None:
-        """Note one."""
+        """Add a problem."""
         self.total += 1
         if len(self.kept) < KEPT_PROBLEMS:
             self.kept.append(problem)
 
 
 class Crowding:
-    """Counts the rows of each key in buckets that hold more than one product may have; in others nothing needs counting."""
+    """Row limit per key, for buckets with more rows than one product may have; other buckets are not counted."""
 
     def __init__(self) -> None:
         self._weights: dict[str, int] = {}
@@ -80,7 +80,7 @@ class Crowding:
         self._thinned: dict[str, RowsLeftOut] = {}
 
     def refuses(self, key: str, weight: int) -> bool:
-        """Return whether one more row of the key, in such a bucket, is too much."""
+        """Return whether one more row exceeds the limit of its key."""
         before = self._weights.get(key)
         if before is None and len(self._weights) >= _MOST_KEYS:
             return False
@@ -88,16 +88,16 @@ class Crowding:
         return self._weights[key] > ROWS
 
     def leave_out(self, key: str, line: int, sheet: str | None) -> None:
-        """Note that the row on that line was left out."""
+        """Record that a row was left out."""
         count, first, named = self._left_out.get(key, (0, line, sheet))
         self._left_out[key] = (count + 1, first, named)
 
     def thin(self, key: str, rows: RowsLeftOut) -> None:
-        """Note what was put aside and is left out of what is read, anew whenever it is gathered."""
+        """Record spooled rows that were removed on reading; replaces the record of an earlier reading."""
         self._thinned[key] = rows
 
     def problems(self, key: str) -> list[Problem]:
-        """Return the problem that rows of the key were left out, if they were."""
+        """Return the problem of rows that were left out of the key, if any."""
         found = [rows[key] for rows in (self._thinned, self._left_out) if key in rows]
         if not found:
             return []
@@ -110,9 +110,9 @@ class Crowding:
 
 
 class RowSpooler:
-    """Puts the rows of a feed aside in a spool, in the calling thread; another thread may read `rows`.
+    """Spooling of a feed's rows in the calling thread; another thread may read `rows`.
 
-    `held` counts the rows of each bucket, long ones several times, `slots` are those of its keys.
+    `held` has the weight of each bucket's rows, `slots` the slots of its keys.
     """
 
     def __init__(self, order: ReadingOrder, codec: Codec) -> None:
@@ -125,9 +125,9 @@ class RowSpooler:
         self._spool: Spool | None = None
 
     def spool_tables(self, spool: Spool, tables: Iterator[FeedTable]) -> SpooledRows:
-        """Put every table's rows aside, and look up what rows of different keys have to do with each other.
+        """Spool the rows of all tables, and determine the relations of rows with different keys.
 
-        Raises NeedsMapping when none can be keyed, StockSheet when the first is one (and the order allows for it).
+        Raises NeedsMapping if no table has a key column; StockSheet if the first is one and the order allows for it.
         """
         self._spool, missing, settings = spool, False, self._order.settings
         knowledge = Knowledge(self._order.known)
@@ -148,16 +148,16 @@ class RowSpooler:
             plan = ReadPlan(mapping, settings, sparse=not given)
             self.sheets.append(Sheet(table.sheet, plan, salt_of(mapping, settings), places_of(mapping, plan)))
             self._put_rows(len(self.sheets) - 1, chain(head, table.rows))
-            if self._left() == 0:
+            if self._remaining_rows() == 0:
                 break
         if missing and not self.sheets:
             read = self._tables.tables()
             raise NeedsMapping(unkeyed(read.first, self.stream), read)
-        self._relate()
+        self._resolve_relations()
         return self._spooled()
 
     def spool_records(self, spool: Spool, parts: Iterator[Sequence[Mapping[str, Any]]]) -> SpooledRows:
-        """Put pushed records aside; the same ones mean something else where they state everything."""
+        """Spool pushed records; equal records have different fingerprints if the push states complete data."""
         self._spool = spool
         salt = salt_of(None, self._order.settings) + (b" whole" if self._order.whole else b"")
         self.sheets.append(Sheet(None, None, salt))
@@ -167,7 +167,7 @@ class RowSpooler:
         return self._spooled()
 
     def entries(self, buckets: Iterable[int]) -> Iterator[tuple[int, str, int, int, bytes]]:
-        """Read what was put aside: table number, key, line, number of the row's stem (0 for none) and encoded cells."""
+        """Yield spooled rows: table number, key, line, stem number of the row (0 for none) and encoded cells."""
         assert self._spool is not None
         decode = self._codec.decode
         for bucket in buckets:
@@ -177,11 +177,11 @@ class RowSpooler:
                 yield table, key, line, number[0] if number else 0, cells
 
     def is_absent(self, key: str) -> bool:
-        """Return whether rows were put aside under a key that is no product's: a part's, or that of an item of a family."""
+        """Return whether the key has rows but no product of its own: that of a part, or of an item in a group."""
         return key in self.kits.hidden or key in self.kin.keys
 
-    def _left(self) -> int | None:
-        """Return how many rows may still be read; None when all."""
+    def _remaining_rows(self) -> int | None:
+        """Return the number of rows that may still be read; None without a limit."""
         return None if self._order.limit is None else max(0, self._order.limit - self.rows)
 
     def _put_rows(self, index: int, rows: Iterator[Row]) -> None:
@@ -191,7 +191,7 @@ class RowSpooler:
         key_of = plan.product_key if catalogue else plan.variant_key
         note = self.kits.noting(plan) if catalogue else None
         number = self.kin.noting(plan) if catalogue else None
-        for line, cells in islice(rows, self._left()):
+        for line, cells in islice(rows, self._remaining_rows()):
             self.rows += 1
             key = key_of(cells)
             if key is None:
@@ -232,18 +232,18 @@ class RowSpooler:
         assert self._spool is not None
         self._spool.put(bucket, self._codec.encode(head) + b"\t" + cells)
 
-    def _relate(self) -> None:
-        """Look up the parts of sets, and put the rows of families aside under one key; feeds without either cost nothing."""
+    def _resolve_relations(self) -> None:
+        """Look up the parts of sets, and spool grouped rows under one key; feeds without either cost nothing."""
         if self.kits.waiting:
             self._look_up_parts()
         if shared := self.kin.shared():
-            self._look_up_kin(shared)
-            self._bring_together()
+            self._group_rows(shared)
+            self._respool_groups()
             for problem in self.kin.told():
                 self.problems.add(problem)
 
     def _look_up_parts(self) -> None:
-        """Keep what parts' rows say for the sets that name them."""
+        """Store the data of parts' rows for the sets that name them."""
         found: list[Problem] = []
         for bucket in range(len(self.held)):
             by_key: dict[str, list[tuple[int, int, Any]]] = {}
@@ -255,8 +255,8 @@ class RowSpooler:
         for problem in self.kits.told(found):
             self.problems.add(problem)
 
-    def _look_up_kin(self, shared: frozenset[int]) -> None:
-        """Find the families of rows that share a stem. Where putting them aside twice takes too much room they stay apart."""
+    def _group_rows(self, shared: frozenset[int]) -> None:
+        """Group rows that share a stem; they stay apart if spooling them again exceeds the limit."""
         size = 0
         for table, key, _, number, cells in self.entries(range(len(self.held))):
             if number in shared:
@@ -267,8 +267,8 @@ class RowSpooler:
                     size += len(cells)
         self.kin.settle(apart=size > self._room)
 
-    def _bring_together(self) -> None:
-        """Put the rows of a family's items aside once more, under the family's key."""
+    def _respool_groups(self) -> None:
+        """Spool the rows of grouped items again under the group's key."""
         family_of = self.kin.keys
         for bucket in range(len(self.held)):
             mine = [entry for entry in self.entries([bucket]) if entry[1] in family_of]

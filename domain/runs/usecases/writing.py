@@ -1,4 +1,4 @@
-"""Writing a run chunk by chunk: what is unchanged costs a look, what changed is written, mostly a chunk a transaction."""
+"""Writing of a run in chunks: unchanged rows cost a comparison, changes are written, mostly one chunk per transaction."""
 
 import asyncio
 from collections import Counter
@@ -27,12 +27,12 @@ from ports.unit_of_work import Tx
 
 
 class _Merged(Exception):
-    """Something was merged or unmerged since the portion was reconciled."""
+    """The catalogue's merges changed since the portion was reconciled."""
 
 
 @dataclass(slots=True)
 class ChunkWriter:
-    """Writes what one run read. Each chunk is fenced by the job's attempt and renews its lease."""
+    """Writer of one run's chunks, each fenced by the job's attempt and renewing its lease."""
 
     job: ClaimedJob
     lease: timedelta
@@ -46,7 +46,7 @@ class ChunkWriter:
     """The first chunk that no earlier attempt has written."""
 
     def __post_init__(self) -> None:
-        """Go on where an attempt that died has stopped, when the chunks are the same; what it counted counts."""
+        """Continue after an earlier attempt if the chunks are the same, including its counts."""
         run = self.run
         if run.checkpoint and run.checkpoint.shape == self._shape():
             self.first = run.checkpoint.chunks
@@ -62,7 +62,7 @@ class ChunkWriter:
         return self.run.stream == Stream.CATALOGUE
 
     async def write_chunks(self) -> None:
-        """Every chunk, mostly in one transaction; while one is written the next is compared, normalised and reconciled."""
+        """Write every chunk; the next one is compared, normalised and reconciled meanwhile."""
         beside: list[asyncio.Task[None]] = []
         before: frozenset[str] = frozenset()
         portions = self._prepared_portions()
@@ -71,8 +71,8 @@ class ChunkWriter:
             while (portion := await ahead) is not None:
                 ahead = asyncio.ensure_future(anext(portions, None))
                 if portion.reconciler is not None:
-                    if not before.isdisjoint(portion.touches):  # what it rests on has been written since
-                        await self._prepare(portion)
+                    if not before.isdisjoint(portion.touches):  # its dependencies have been written since
+                        await self._prepare_portion(portion)
                     before = portion.touches
                 await self._write(portion)
                 if self.counts["variants_created"] >= self.grown:
@@ -87,7 +87,7 @@ class ChunkWriter:
     async def _prepared_portions(self) -> AsyncGenerator[Portion, None]:
         for number in range(self.first, len(self.feed.chunks)):
             for portion in self._portions(await self.feed.compare(number), number):
-                await self._prepare(portion)
+                await self._prepare_portion(portion)
                 yield portion
 
     def _portions(self, chunk: ChunkDiff, number: int) -> Iterator[Portion]:
@@ -100,8 +100,8 @@ class ChunkWriter:
             gone = [key for key in keys if key in absent]
             yield Portion(chunk, frozenset(keys).difference(gone), gone, number + last, last)
 
-    async def _prepare(self, portion: Portion) -> None:
-        """Do all that can be done before the portion's transaction; stock, whose chunks share products, is reconciled in it."""
+    async def _prepare_portion(self, portion: Portion) -> None:
+        """Prepare the portion before its transaction; stock is reconciled in the transaction, because its chunks share products."""
         chunk, troubled = portion.chunk, portion.chunk.diff.troubled if portion.last else {}
         stated = await self.feed.states(chunk, portion.changed)
         again = list(troubled)[: self.feed.problems.room]
@@ -121,15 +121,15 @@ class ChunkWriter:
         await asyncio.to_thread(reconciliation.apply)
 
     async def _write(self, portion: Portion) -> None:
-        """Write a portion in one transaction; one that rests on what was merged or unmerged since is reconciled anew before.
+        """Write a portion in one transaction, after reconciling it again if merges changed.
 
-        Raises LeaseLost, whatever it stumbles over, when another worker has the job by now.
+        Raises LeaseLost instead of any other error if another worker has taken over the job.
         """
         while True:
             try:
                 return await self._written(portion)
             except _Merged:
-                await self._prepare(portion)
+                await self._prepare_portion(portion)
             except Exception:
                 async with self.feed.uow.begin(self.job.tenant, self.feed.context) as tx:
                     await tx[JobStore].hold(self.job, self.lease)
@@ -137,7 +137,7 @@ class ChunkWriter:
 
     async def _written(self, portion: Portion) -> None:
         async with self.feed.uow.begin(self.job.tenant, self.feed.context) as tx:
-            events = await self._bring_catalogue(tx, portion)
+            events = await self._write_catalogue(tx, portion)
             checkpoint = Checkpoint(portion.chunks, self._shape())
             stats, problems = {**self.run.stats, **self.stats()}, tuple(self.feed.problems.kept)
             run = replace(self.run, stats=stats, stage=RunStage.STORE, checkpoint=checkpoint)
@@ -146,8 +146,8 @@ class ChunkWriter:
             await tx[EventLog].append(events)  # last before the fence: events hold the log's high watermark back
             await tx[JobStore].hold(self.job, self.lease)
 
-    async def _bring_catalogue(self, tx: Tx, portion: Portion) -> Sequence[Event]:
-        """Bring the catalogue to what the portion states; return the events of that."""
+    async def _write_catalogue(self, tx: Tx, portion: Portion) -> Sequence[Event]:
+        """Write the portion's changes to the catalogue and return their events."""
         diff, lingering = portion.chunk.diff, list[str]()
         if portion.last and self.run.complete and self._of_catalogue:
             lingering = sorted(diff.lingering)
@@ -171,13 +171,13 @@ class ChunkWriter:
         self.counts.update(reconciler.counts)
         absent = [key for key in (*portion.absent, *lingering) if key not in reconciler.listed]
         events = await write(tx, portion.chunk.key_range, reconciler, absent)
-        gone = frozenset(portion.absent)  # what a feed only stops listing is free
+        gone = frozenset(portion.absent)  # items that a feed merely drops do not count against the quota
         if records := sum(product.key not in gone for product in reconciler.batch.touched.values()):
             await tx[UsageMeters].count(RECORDS, records, self.run.id)
         return events
 
     async def age_absent_products(self) -> None:
-        """After a complete catalogue run: move long absent products down the absence ladder."""
+        """Update the status of long absent products after a complete catalogue run."""
         if not self.run.complete or not self._of_catalogue:
             return
         source = self.run.source

@@ -1,1 +1,1 @@
-"""What runs: the use cases of sources, and trying one out."""
+"""Use cases of sources, and test runs."""

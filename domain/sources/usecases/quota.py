@@ -1,4 +1,4 @@
-"""How many sources a plan includes (docs/conventions.md#quotas)."""
+"""The number of sources that a plan includes (docs/conventions.md#quotas)."""
 
 from domain.orgs.model import Plan
 from domain.orgs.quota import exceeded

@@ -1,4 +1,4 @@
-"""What people do with sources: connect them, change them, hand in and take away their credentials, try them out."""
+"""Use cases of sources: create, change, store and delete credentials, test."""
 
 import json
 import secrets
@@ -40,7 +40,7 @@ from ports.unit_of_work import Tx
 from ports.workspaces import Workspaces
 
 _LOCAL_PART = "abcdefghijkmnpqrstuvwxyz23456789"
-"""Letters and digits that nobody mistakes for each other when an address is read aloud."""
+"""Letters and digits that are not confused when an address is read aloud."""
 
 _FORGOTTEN = "The stored credentials are forgotten: they were given for another address or connector. Store them again."
 
@@ -50,7 +50,7 @@ FindsHandedIn = Callable[[Tx, Source], Awaitable[Callable[[], AsyncIterator[byte
 
 @dataclass(frozen=True)
 class SourceService(ResourceService[Source]):
-    """`mail_domain` is where inbound addresses live, None where no mail is taken; `allowed_hosts` (`host`, `host:port`) may be private ones."""
+    """Sources of a tenant. `mail_domain` is that of inbound addresses (None: no mail); `allowed_hosts` (`host`, `host:port`) may be private."""
 
     kind: ClassVar = Source
     prefix: ClassVar = "src"
@@ -63,7 +63,7 @@ class SourceService(ResourceService[Source]):
     mail_domain: str | None
     allowed_hosts: frozenset[str] = frozenset()
     handed_in: FindsHandedIn | None = None
-    """Finds what was last handed in of a source that is not pulled."""
+    """Finder of the latest data that was uploaded or sent to a source that is not pulled."""
     settings_of: Callable[[Source], FeedSettings] = lambda _: DEFAULTS
 
     def _store(self, tx: Tx) -> SourceStore:
@@ -72,12 +72,11 @@ class SourceService(ResourceService[Source]):
     async def create(self, tx: Tx, new: Mapping[str, Any]) -> Source:
         """Connect a source.
 
-        Raises InvalidRequest for settings that are missing, unknown or wrong, and for a connector of no known name;
-        Unprocessable for a connector that does not serve the kind and for addresses that are never asked; QuotaExceeded
-        when the plan includes no more.
+        Raises InvalidRequest for missing, unknown or invalid settings and for an unknown connector; Unprocessable for a
+        connector that does not support the kind and for forbidden addresses; QuotaExceeded if the plan includes no more.
         """
         source = await super().create(tx, new)
-        await tx[UsageMeters].count(METER, 0, source.id)  # has the thresholds looked at
+        await tx[UsageMeters].count(METER, 0, source.id)  # triggers the check of thresholds
         return source
 
     async def _with_defaults(self, tx: Tx, new: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -85,7 +84,7 @@ class SourceService(ResourceService[Source]):
         connector = new.get("connector") or default_connector(kind, config)
         self._checked(
             kind, connector, config, new.get("schedule", Schedule())
-        )  # a wrong source is refused before the quota is read
+        )  # an invalid source is rejected before the quota is read
         org = await tx[OrgStore].own()
         await refuse_more(tx, org.plan)
         if new.get("first_party") and org.kind != "vendor":
@@ -131,7 +130,7 @@ class SourceService(ResourceService[Source]):
         return after
 
     async def _revert(self, tx: Tx, id: str, changes: Mapping[str, Any], exact: Mapping[str, Any], entry: str) -> None:
-        """Set settings, status and inbound address to what they were, and credentials to what was kept."""
+        """Restore settings, status and inbound address, and the stored former credentials."""
         others = {name: value for name, value in exact.items() if name != "has_credentials"}
         if changes or others:
             await self.update(tx, id, changes, exact=others)
@@ -141,7 +140,7 @@ class SourceService(ResourceService[Source]):
             await self.delete_credentials(tx, id)
 
     async def rotate_address(self, tx: Tx, id: str) -> Source:
-        """Give the source a new inbound address at once; the old one is unknown from the commit on.
+        """Replace the source's inbound address; the old one is rejected from the commit on.
 
         Raises NotFound, Unprocessable for a source without config.inbound.
         """
@@ -154,9 +153,9 @@ class SourceService(ResourceService[Source]):
         return after
 
     async def put_credentials(self, tx: Tx, id: str, credentials: Mapping[str, Any]) -> Source:
-        """Seal the source's credentials, replacing any.
+        """Seal the source's credentials, replacing any existing ones.
 
-        Raises NotFound, Unprocessable when its connector takes none, InvalidRequest when they lack its form.
+        Raises NotFound; Unprocessable if its connector uses none; InvalidRequest if they do not match its schema.
         """
         before = await self.get(tx, id, lock=True)
         info = self.connectors.info(before.connector)
@@ -178,10 +177,10 @@ class SourceService(ResourceService[Source]):
         return after
 
     async def put_back_credentials(self, tx: Tx, id: str, entry: str) -> Source:
-        """Store those again that were replaced or forgotten with that audit entry.
+        """Restore the credentials that were replaced or deleted with the audit entry.
 
-        Raises NotFound; UndoUnavailable where they are kept no longer, or were for another address or connector; and what
-        storing them raises.
+        Raises NotFound; UndoUnavailable if they are no longer kept, or belong to another address or connector; and the
+        errors of storing them.
         """
         sealed, source = await tx[AuditLog].kept(entry), await self.get(tx, id, lock=True)
         try:
@@ -212,7 +211,7 @@ class SourceService(ResourceService[Source]):
             await tx[AuditLog].keep(entry, self.vault.seal(opened, entry))
 
     async def delete_credentials(self, tx: Tx, id: str) -> Source:
-        """Forget the source's credentials; without any it stays as it is. Raises NotFound."""
+        """Delete the source's credentials, if there are any. Raises NotFound."""
         before = await self.get(tx, id, lock=True)
         if not before.has_credentials:
             return before
@@ -223,9 +222,9 @@ class SourceService(ResourceService[Source]):
         return after
 
     async def test(self, tx: Tx, id: str) -> Trial | SourceTest:
-        """A trial of the source, to be run when the transaction is over, or how it ended already. A dry run calls nobody.
+        """Return a test to run after the transaction, or its result if it failed already. A dry run does not call the source.
 
-        Of a kind that is not pulled, what was last handed in is read. Raises NotFound, Unprocessable where that is nothing.
+        For kinds that are not pulled, the latest uploaded or sent data is read. Raises NotFound; Unprocessable if there is none.
         """
         source = await self.get(tx, id)
         info = self.connectors.info(source.connector)
@@ -262,7 +261,7 @@ class SourceService(ResourceService[Source]):
         return self._trial(source, Job(source.config, None, "catalogue"), read, pushed=source.kind == "push")
 
     def _destination(self, source: Source) -> str | None:
-        """Where its credentials may go; None for a connector that is not loaded, which sends nothing."""
+        """Return the destination of its credentials; None if the connector is not loaded, which sends nothing."""
         info = self.connectors.info(source.connector)
         return info.destination(source.config) if info else None
 
@@ -354,6 +353,6 @@ def _pulls(source: Source, info: ConnectorInfo | None, now: datetime) -> dict[st
 
 
 def _credentials_change(before: Source, *, replaced: bool) -> Change:
-    """Only that credentials were set or forgotten; never what they are."""
+    """Return the audited change that credentials were set or deleted, without their values."""
     had = {"has_credentials": before.has_credentials}
     return Change("source", before.id, "update", had, {"has_credentials": replaced})

@@ -1,4 +1,4 @@
-"""Trying a source out: it is reached once as a run would, its first records are read, and nothing is stored."""
+"""Test of a source: the feed is requested as by a run and its first records are read; nothing is stored."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
@@ -26,7 +26,7 @@ from ports.workspaces import Workspaces
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """One try, to be run when no connection is held. What goes wrong on the way stands in the test's `failure`."""
+    """A test to run without holding a connection. Errors are reported in `failure` of the result."""
 
     connectors: Connectors
     readers: FeedReaders
@@ -35,11 +35,11 @@ class Trial:
     job: Job
     settings: FeedSettings = DEFAULTS
     handed_in: Callable[[], AsyncIterator[bytes]] | None = None
-    """The bytes that were handed in, where nothing is fetched."""
+    """The uploaded or sent bytes, if nothing is fetched."""
     pushed: bool = False
 
     async def run(self) -> SourceTest:
-        """Reach the source."""
+        """Run the test and return its result."""
         started, seen = monotonic(), SourceTest(ok=False, duration_ms=0)
         with self.workspaces.folder() as folder:
             path = folder / "snapshot"
@@ -60,7 +60,7 @@ class Trial:
 
     @asynccontextmanager
     async def _opened(self) -> AsyncIterator[tuple[SourceTest, AsyncIterator[bytes]]]:
-        """How the answer begins, and its bytes."""
+        """Yield the start of the result, and the bytes of the feed."""
         if self.handed_in is not None:
             yield SourceTest(ok=False, duration_ms=0), self.handed_in()
             return
@@ -103,7 +103,7 @@ def _answered(answer: Answer) -> SourceTest:
 
 
 async def keep_beginning(chunks: AsyncIterator[bytes], path: Path, most: int) -> tuple[int, bool]:
-    """Keep the first `most` bytes of the feed; answers how many bytes that were and whether it was the whole."""
+    """Write the first `most` bytes of the feed to a file. Return their number, and whether the feed is complete."""
     read = 0
     with path.open("wb") as file:
         async for chunk in chunks:

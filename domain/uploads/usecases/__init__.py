@@ -1,4 +1,4 @@
-"""What people do with uploads: announce a file, look at it, say that its bytes are there."""
+"""Use cases of uploads: announce a file, read its state, complete it."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
@@ -25,29 +25,29 @@ from ports.unit_of_work import Tx
 
 @dataclass(frozen=True, slots=True)
 class Announced:
-    """An upload, and where its bytes go while they are awaited."""
+    """An upload, with the target of its bytes while it is pending."""
 
     upload: Upload
     target: SignedPut | None
 
 
 Rehearse = Callable[[Tx, Source, Run, AsyncIterator[bytes], int], Awaitable[Run]]
-"""Puts down in a dry run what a run over these bytes, so many, would come to."""
+"""Dry run of a run over an uploaded file with these bytes and this size."""
 
 
 @dataclass(frozen=True, slots=True)
 class UploadService:
-    """`limit` is the largest file in bytes. With `rehearse`, a dry run tells what would come of a file."""
+    """Uploads of a tenant. `limit` is the largest file in bytes; `rehearse` previews a run in a dry run."""
 
     objects: Objects
     limit: int = SNAPSHOT_LIMIT
     rehearse: Rehearse | None = None
 
     async def announce(self, tx: Tx, source: str, new: NewUpload) -> Announced:
-        """Stage a file for a file source; its bytes may be PUT to the target for 15 minutes.
+        """Announce a file for a source of kind file; its bytes may be PUT to the target for 15 minutes.
 
-        Its size counts at once. Raises NotFound; Unprocessable for other kinds of source and for a file over the limit;
-        Conflict unless the source is active, or while too many files wait for their bytes; QuotaExceeded.
+        Its size counts against the plan at once. Raises NotFound; Unprocessable for other kinds of source and for a file
+        over the limit; Conflict if the source is not active or too many uploads are pending; QuotaExceeded.
         """
         found = await _source(tx, source)
         if found.kind != "file":
@@ -65,7 +65,7 @@ class UploadService:
         return await self._with_target(upload)
 
     async def get(self, tx: Tx, id: str) -> Announced:
-        """One upload as it stands now. Raises NotFound."""
+        """Return an upload as of now. Raises NotFound."""
         return await self._with_target((await _upload(tx, id)).at(tx.now))
 
     async def complete(self, tx: Tx, id: str, asked: CompleteUpload | None = None) -> Upload:
@@ -96,7 +96,7 @@ class UploadService:
         return await start_run(tx, upload, run)
 
     async def refuse_bytes(self, tx: Tx, id: str) -> None:
-        """Whether a PUT may still hand in the upload's bytes. Raises Conflict once they are awaited no more."""
+        """Raise Conflict if the upload no longer accepts bytes."""
         upload = await tx.store(Upload).get(id)
         status = upload.at(tx.now).status if upload else UploadStatus.EXPIRED
         if status != UploadStatus.PENDING:
@@ -164,7 +164,7 @@ async def start_run(tx: Tx, upload: Upload, run: Run) -> Upload:
 
 
 async def stage(tx: Tx, upload: Upload) -> None:
-    """Keep the upload; its bytes count from now on. Raises QuotaExceeded, Conflict."""
+    """Store the upload and count its bytes against the plan. Raises QuotaExceeded, Conflict."""
     await tx.store(Upload).add(upload)
     await tx[AuditLog].add(AUDITED.created(upload))
     free_after = upload.expires_at + retention.UPLOADS

@@ -1,4 +1,4 @@
-"""Files that people look into before they decide: kept for an hour under a key of their own, then gone or taken over."""
+"""Files for preview: stored for an hour under a key of their own, then deleted or taken over by an upload."""
 
 from collections.abc import AsyncIterable
 from dataclasses import dataclass
@@ -15,17 +15,17 @@ from ports.unit_of_work import Tx
 
 LIFETIME = timedelta(hours=1)
 BYTES = 64 << 20
-"""The largest file that is looked into before it is kept."""
+"""Maximum size of a file for preview, in bytes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Drafts:
-    """A draft is an object and its entry in the ledger, so that it counts against the plan while it lies there."""
+    """Store of drafts, each an object with a ledger entry, so that it counts against the plan."""
 
     objects: Objects
 
     async def reserve(self, tx: Tx, size: int) -> str:
-        """Count so many bytes in; answers the draft's id. Raises QuotaExceeded, PayloadTooLarge, Conflict for too many."""
+        """Count the bytes against the plan and return the draft's ID. Raises QuotaExceeded, PayloadTooLarge, Conflict for too many."""
         if size > BYTES:
             raise PayloadTooLarge(f"At most {BYTES >> 20} MiB can be looked into beforehand.")
         id = new_id("upl")
@@ -37,11 +37,11 @@ class Drafts:
         return id
 
     async def store(self, tenant: Tenant, id: str, chunks: AsyncIterable[bytes]) -> None:
-        """Its bytes."""
+        """Write the draft's bytes."""
         await self.objects.put_stream(upload_key(tenant, id), chunks)
 
     async def take_over(self, tenant: Tenant, id: str, upload: str) -> None:
-        """Let an announced upload of the same tenant have its bytes. Raises ObjectMissing."""
+        """Move a draft's bytes to an announced upload of the same tenant. Raises ObjectMissing."""
         await self.objects.put_stream(upload_key(tenant, upload), self.objects.read(upload_key(tenant, id)))
 
     async def drop(self, tx: Tx, id: str) -> None:
