@@ -123,8 +123,8 @@ def test_what_is_told(reader: Any, old: str, new: str, says: str) -> None:
     [
         (interchange(STOCK)[:-30], "cut off"),
         (interchange(STOCK).replace("IEA*1*000000007~", ""), "cut off"),
-        (interchange(STOCK).replace("SE*20*0001~", ""), "ends what did not begin"),
-        (interchange(STOCK).replace("ST*846*0001~", ""), "ends what did not begin"),
+        (interchange(STOCK).replace("SE*20*0001~", ""), "has no matching start"),
+        (interchange(STOCK).replace("ST*846*0001~", ""), "has no matching start"),
         (interchange(transaction("850", "BEG*00")), "'850'"),
         (interchange(STOCK)[:80], "damaged"),
         (interchange(STOCK) + "and more", "ISA is missing"),
