@@ -163,7 +163,7 @@ class _Pieces:
 
     def __init__(self, file: BinaryIO) -> None:
         self._file = file
-        self._held = b""
+        self._buffer = b""
         self._at = 0
 
     def interchange(self) -> tuple[bytes, bytes, bytes] | None:
@@ -171,23 +171,23 @@ class _Pieces:
 
         The separators have fixed positions, but are found by counting elements, as some partners omit the padding.
         """
-        while not (left := self._held[self._at :].lstrip(_BLANK)):
-            self._at = len(self._held)
+        while not (left := self._buffer[self._at :].lstrip(_BLANK)):
+            self._at = len(self._buffer)
             if not self._more():
                 return None
-        self._held, self._at = left.removeprefix(b"\xef\xbb\xbf").lstrip(_BLANK), 0
-        while len(self._held) < 512 and self._more():
+        self._buffer, self._at = left.removeprefix(b"\xef\xbb\xbf").lstrip(_BLANK), 0
+        while len(self._buffer) < 512 and self._more():
             pass
-        if not self._held.startswith(b"ISA"):
+        if not self._buffer.startswith(b"ISA"):
             raise BadData("what follows the interchange is none: ISA is missing")
-        element = self._held[3:4]
+        element = self._buffer[3:4]
         at = 3
         for _ in range(_ISA_ELEMENTS - 1):
-            at = self._held.find(element, at + 1, 512)
+            at = self._buffer.find(element, at + 1, 512)
             if at < 0:
                 raise BadData("the interchange's first segment (ISA) is damaged")
-        component, terminator = self._held[at + 1 : at + 2], self._held[at + 2 : at + 3]
-        if terminator == b"\r" and self._held[at + 3 : at + 4] == b"\n":
+        component, terminator = self._buffer[at + 1 : at + 2], self._buffer[at + 2 : at + 3]
+        if terminator == b"\r" and self._buffer[at + 3 : at + 4] == b"\n":
             terminator = b"\n"
         if not terminator or terminator.isalnum() or terminator in {element, component}:
             raise BadData("the interchange's first segment (ISA) is damaged")
@@ -196,19 +196,19 @@ class _Pieces:
     def until(self, terminator: bytes) -> bytes:
         """Return the bytes before the next terminator, and consume it. Raises BadData if none follows."""
         looked = self._at
-        while (at := self._held.find(terminator, looked)) < 0:
-            looked = len(self._held) - self._at
+        while (at := self._buffer.find(terminator, looked)) < 0:
+            looked = len(self._buffer) - self._at
             if looked > _LONGEST_SEGMENT:
                 raise BadData(f"a segment is longer than {_LONGEST_SEGMENT // MIB} MiB")
             if not self._more():
                 raise BadData(_CUT_OFF)
-        found = self._held[self._at : at]
+        found = self._buffer[self._at : at]
         self._at = at + 1
         return found
 
     def _more(self) -> bool:
         """Read more bytes and drop the consumed ones."""
         piece = self._file.read(_READ)
-        self._held = self._held[self._at :] + piece
+        self._buffer = self._buffer[self._at :] + piece
         self._at = 0
         return bool(piece)
