@@ -183,7 +183,7 @@ def test_a_wrong_list(tmp_path: Path, text: str, says: str) -> None:
         ({"config_schema": {"type": "object", "properties": {"a": {"type": "objekt"}}}}, "no valid JSON Schema"),
         ({"config_schema": {"type": "object", "$schema": "http://json-schema.org/draft-07/schema#"}}, "Draft 2020-12"),
         ({"credentials_schema": {"type": "object", "$ref": "https://x.example/s"}}, "outside itself"),
-        ({"config_schema": None}, "config_schema is no JSON Schema"),
+        ({"config_schema": None}, "config_schema is not a JSON Schema"),
     ],
 )
 def test_faults(change: dict[str, object], says: str) -> None:
