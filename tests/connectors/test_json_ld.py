@@ -314,7 +314,7 @@ def test_bounds() -> None:
         ({f"{SITE}/robots.txt": FakeAnswer(status=500)}, Unreachable, "robots.txt"),
         ({f"{SITE}/robots.txt": FakeAnswer(b"User-agent: *\nDisallow: /\nSitemap: https://shop.example/maps/index.xml")}, BadData, "no page"),
         ({f"{SITE}/robots.txt": FakeAnswer(b"User-agent: *\nCrawl-delay: 600")}, Refused, "600 seconds"),
-        ({f"{SITE}/robots.txt": FakeAnswer(status=404)}, BadData, "not a sitemap"),
+        ({f"{SITE}/robots.txt": FakeAnswer(status=404)}, BadData, "no sitemap"),
         ({f"{SITE}/maps/index.xml": FakeAnswer(b"<!DOCTYPE a [<!ENTITY x 'xx'>]><urlset/>")}, BadData, "document type"),
         ({f"{SITE}/maps/index.xml": FakeAnswer(b"<urlset><url><loc>x")}, BadData, "not valid XML"),
         ({f"{SITE}/maps/a.xml": FakeAnswer(gzip.compress(b"x")[:-3])}, BadData, "cut off"),
