@@ -1,1 +1,1 @@
-"""Built-in connectors, plugged in by the very hook that third parties use."""
+"""Built-in connectors, registered by the same hook as those of third parties."""

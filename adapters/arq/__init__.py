@@ -1,1 +1,1 @@
-"""The queue over arq and Redis: it wakes workers and holds nothing that the database does not."""
+"""Queue over arq and Redis, which wakes workers; all jobs are stored in the database."""

@@ -1,4 +1,4 @@
-"""The queue as one arq message for each lane that waits, and how arq is spoken to: by a serialiser that is not pickle."""
+"""Queue with one arq message for each waiting lane, and arq's settings, with JSON instead of pickle."""
 
 import asyncio
 import contextlib
@@ -20,21 +20,21 @@ loads = json.loads
 
 
 def dumps(value: dict[str, Any]) -> bytes:
-    """Arq's message as JSON; what JSON cannot say (an exception) as its text."""
+    """Serialise arq's message as JSON; values without a JSON form (exceptions) as text."""
     return json.dumps(value, default=repr, separators=(",", ":")).encode()
 
 
 def settings(url: str) -> RedisSettings:
-    """Arq's settings for `redis://`, `rediss://` and `unix://` addresses; it fails fast, callers try again."""
-    found = RedisSettings.from_dsn(url)
-    found.conn_timeout = 2
-    found.conn_retries = 0
-    return found
+    """Return arq's settings for `redis://`, `rediss://` and `unix://` addresses, without retries; callers retry."""
+    redis_settings = RedisSettings.from_dsn(url)
+    redis_settings.conn_timeout = 2
+    redis_settings.conn_retries = 0
+    return redis_settings
 
 
 @contextlib.contextmanager
 def translated() -> Iterator[None]:
-    """Turn whatever a lost Redis raises into Unavailable."""
+    """Translate errors of a lost Redis connection to Unavailable."""
     try:
         yield
     except (RedisError, OSError, TimeoutError) as error:
@@ -42,10 +42,10 @@ def translated() -> Iterator[None]:
 
 
 class ArqQueue:
-    """A Queue (domain/jobs/ports.py). Connects when first used, so that it may be made while Redis is down.
+    """Queue (domain/jobs/ports.py) that connects on first use, so that it can be created while Redis is down.
 
-    A lane's message has the lane as its id, so wakes coalesce while it waits. The worker starts draining only after
-    arq has removed the message (adapters/arq/worker.py), so a wake during a drain makes a new one.
+    A lane's message has the lane as its ID, so wakes coalesce while it waits. The worker starts to drain only after arq
+    has removed the message (adapters/arq/worker.py), so a wake during a drain adds a new one.
     """
 
     def __init__(self, url: str) -> None:

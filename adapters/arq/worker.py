@@ -1,4 +1,4 @@
-"""Takes lanes out of arq's queue and hands them to be drained."""
+"""Worker that takes lanes from arq's queue and starts to drain them."""
 
 import asyncio
 import contextlib
@@ -12,24 +12,24 @@ from adapters.arq.queue import FUNCTION, QUEUE, dumps, loads, settings, translat
 from domain.kernel.errors import Unavailable
 
 POLL = 0.5
-"""Seconds between looks into the queue (arq polls)."""
+"""Seconds between polls of the queue."""
 TAKEN = 32
-"""Lanes that may be out of the queue and wait for a free slot of this process."""
+"""Lanes that may be taken from the queue while they wait for a free slot of this process."""
 
 _READ = 500
 LOG = logging.getLogger("joinery.worker")
 
 
 class ArqWorker:
-    """One arq worker over the queue's address."""
+    """Arq worker on the queue at an address."""
 
     def __init__(self, url: str, *, taken: int = TAKEN) -> None:
         self._url, self._limit = url, taken
 
     async def serve(self, start: Callable[[str], Awaitable[None]], stop: asyncio.Event) -> None:
-        """Until `stop`: `await start(lane)` for each lane in the queue; `start` may wait until the process has room.
+        """Await `start(lane)` for each lane in the queue until `stop` is set; `start` may wait for a free slot.
 
-        Lanes that were taken but not started are put back. Raises Unavailable when Redis is lost.
+        Lanes that were taken but not started are put back. Raises Unavailable if Redis is lost.
         """
         taken: set[str] = set()
 
@@ -51,10 +51,10 @@ class ArqWorker:
             running.result()
 
     def _worker(self, begin: Callable[[dict[Any, Any]], Awaitable[None]]) -> Worker:
-        """Arq's worker: a message's function does nothing; the lane is begun after its message is out of Redis."""
+        """Create arq's worker: a message's function does nothing; the lane starts after its message is removed from Redis."""
 
         async def drain(ctx: dict[Any, Any]) -> None:
-            """The message was taken."""
+            """Accept the message."""
 
         return create_worker(
             {
@@ -78,7 +78,7 @@ class ArqWorker:
 
 
 async def _close(worker: Worker, running: "asyncio.Future[None]", taken: set[str]) -> None:
-    """Stop taking lanes, put back those that no slot was free for, give the connections back."""
+    """Stop taking lanes, put back those without a free slot, and close the connections."""
     worker.allow_pick_jobs = False
     running.cancel()
     for task in worker.tasks.values():
@@ -98,5 +98,5 @@ async def _close(worker: Worker, running: "asyncio.Future[None]", taken: set[str
 
 
 def quiet() -> None:
-    """Arq tells of each message at INFO; warnings are enough."""
+    """Limit arq's log to warnings, as it logs each message at INFO."""
     logging.getLogger("arq.worker").setLevel(logging.WARNING)

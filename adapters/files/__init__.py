@@ -1,1 +1,1 @@
-"""Objects as files of one folder, for a single machine."""
+"""Object store in a folder, for a single machine."""

@@ -1,4 +1,4 @@
-"""Objects as files: written whole or not at all, found by safe keys, reached from outside by signed links."""
+"""Object store in files: written atomically, under safe keys, reached from outside by signed links."""
 
 import asyncio
 import contextlib
@@ -21,13 +21,13 @@ from ports.objects import ObjectInfo, ObjectMissing, SignedPut
 
 CHUNK = 256 * 1024
 PAGE = 500
-"""Objects that a listing answers at once."""
+"""Objects in a page of a listing."""
 
 _SEGMENT = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,199}")
 _LONGEST = 900
 _LOG = logging.getLogger("joinery.objects")
 _NAMING = 100
-"""How often a file is given its name while its folder is taken away as empty: once, unless somebody tidies without end."""
+"""Attempts to rename a file into a folder that `tidy` may remove as empty in the meantime."""
 _END = "~"
 """Ends each object's file name (no key may hold it), so that one key may continue another: `a` and `a/b`."""
 
@@ -78,13 +78,13 @@ class FileObjects:
         return self._links.make("GET", key, expires_at, Grant(filename=filename))
 
     def verify(self, method: str, key: str, query: Mapping[str, str], now: datetime) -> Grant:
-        """What a request to /objects/`key` with these query parameters may do (PUT, GET, HEAD). Raises PermissionDenied."""
+        """Return the permission of a request to /objects/`key` (PUT, GET, HEAD). Raises PermissionDenied."""
         return self._links.verify(method, key, query, now)
 
     async def receive(self, key: str, chunks: AsyncIterable[bytes], limit: int) -> int:
-        """Store what comes in, at most `limit` bytes; answers how many came.
+        """Store the received bytes and return their number.
 
-        Raises PayloadTooLarge; then, or when the sender breaks off, the key is as it was.
+        Raises PayloadTooLarge above `limit` bytes; then, or if the sender disconnects, the key is unchanged.
         """
         path, size = self._path(key), 0
         with self._writing() as (file, fresh):
@@ -103,11 +103,11 @@ class FileObjects:
             yield page
 
     async def tidy(self, older: timedelta) -> int:
-        """Temporary files of writers that were killed, and folders that have been empty for as long."""
+        """Delete temporary files of killed writers and empty folders, both older than `older`; return their number."""
         return await asyncio.to_thread(self._tidy, time.time() - older.total_seconds())  # noqa: TID251  files have the machine's times
 
     def _walk(self, folder: Path, prefix: str) -> Iterator[ObjectInfo]:
-        """Depth first, an entry at a time: only the names on the way down are held."""
+        """Yield the objects depth first, one entry at a time, without collecting a folder's names."""
         with contextlib.suppress(FileNotFoundError), os.scandir(folder) as entries:
             for entry in entries:
                 if entry.is_dir(follow_symlinks=False):
@@ -143,26 +143,26 @@ class FileObjects:
             _settle(file, fresh, path)
 
     def _tidy(self, before: float) -> int:
-        gone = 0
+        removed = 0
         for stale in _files(self._fresh):
             with contextlib.suppress(FileNotFoundError):
                 if stale.stat().st_mtime < before:
                     stale.unlink()
-                    gone += 1
-        return gone + self._tidy_folders(self._root, before)
+                    removed += 1
+        return removed + self._tidy_folders(self._root, before)
 
     def _tidy_folders(self, folder: Path, before: float) -> int:
-        """Remove empty folders below this one; `_settle` makes one again that goes while it is written to."""
-        gone = 0
-        for below in _folders(folder):
-            if below == self._fresh:
+        """Remove empty folders below this one; `_settle` creates a folder again that disappears during a write."""
+        removed = 0
+        for child in _folders(folder):
+            if child == self._fresh:
                 continue
-            gone += self._tidy_folders(below, before)
-            with contextlib.suppress(OSError):  # not empty, or gone already
-                if below.stat().st_mtime < before:
-                    below.rmdir()
-                    gone += 1
-        return gone
+            removed += self._tidy_folders(child, before)
+            with contextlib.suppress(OSError):  # not empty, or already removed
+                if child.stat().st_mtime < before:
+                    child.rmdir()
+                    removed += 1
+        return removed
 
 
 @contextlib.contextmanager
@@ -184,19 +184,19 @@ async def _run_in_thread(function: Callable[..., object], *args: object) -> None
 
 
 def _files(folder: Path) -> Iterator[Path]:
-    """The folder's files, one at a time."""
+    """Yield the folder's files, one at a time."""
     with contextlib.suppress(FileNotFoundError), os.scandir(folder) as entries:
         yield from (Path(entry.path) for entry in entries if not entry.is_dir(follow_symlinks=False))
 
 
 def _folders(folder: Path) -> Iterator[Path]:
-    """The folders in it, one at a time."""
+    """Yield the folder's subfolders, one at a time."""
     with contextlib.suppress(FileNotFoundError), os.scandir(folder) as entries:
         yield from (Path(entry.path) for entry in entries if entry.is_dir(follow_symlinks=False))
 
 
 def _settle(file: IO[bytes], fresh: Path, path: Path) -> None:
-    """Make the written file the object, lastingly: contents first, then its name, then the folders' entries."""
+    """Make the written file the object durably: first its contents, then its name, then the folder entries."""
     file.flush()
     os.fsync(file.fileno())
     made = _named(fresh, path)
@@ -209,14 +209,14 @@ def _settle(file: IO[bytes], fresh: Path, path: Path) -> None:
 
 
 def _named(fresh: Path, path: Path) -> list[Path]:
-    """Give the file its name; answers the folders that had to be made. One that tidying took away is made once more."""
-    for left in reversed(range(_NAMING)):
+    """Rename the file and return the folders that were created, again if `tidy` removes one in the meantime."""
+    for retries in reversed(range(_NAMING)):
         made = [folder for folder in path.parents if not folder.exists()]
         try:
             path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             fresh.replace(path)
-        except (FileNotFoundError, FileExistsError):  # gone before or after it was looked at
-            if not left or not fresh.exists():
+        except (FileNotFoundError, FileExistsError):  # removed or created concurrently
+            if not retries or not fresh.exists():
                 raise
         else:
             return made

@@ -1,4 +1,4 @@
-"""Gzip (RFC 1952) for files that are downloaded, in threads of their own: the library computes beside the interpreter."""
+"""Gzip compression (RFC 1952) of downloads, run in threads, as the library releases the interpreter lock."""
 
 from hashlib import sha256
 

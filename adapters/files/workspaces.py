@@ -1,4 +1,4 @@
-"""Folders for one piece of work each, below one folder a process that says by a lock whether its process lives."""
+"""Folders for one piece of work each, in one folder for each process, whose lock shows that the process is alive."""
 
 import fcntl
 import logging
@@ -14,12 +14,12 @@ from typing import IO
 _PREFIX = "joinery-work-"
 _LOCK = "lock"
 _YOUNG = 60.0
-"""Seconds for which a folder without a lock may be one that is being made."""
+"""Seconds for which a folder without a lock may belong to a process that is starting."""
 _LOG = logging.getLogger("joinery.files")
 
 
 class FileWorkspaces:
-    """Workspaces below the system's (or a given) temporary folder; the first one sweeps what dead processes left."""
+    """Workspaces below the system's, or another, temporary folder; first use removes those of ended processes."""
 
     def __init__(self, root: Path | None = None) -> None:
         self._root = root
@@ -35,11 +35,15 @@ class FileWorkspaces:
             shutil.rmtree(folder, ignore_errors=True)
 
     def sweep(self) -> int:
-        """Remove what processes that are gone have left; answers how many folders."""
+        """Remove the folders of ended processes and return their number."""
         root, swept = Path(self._root or tempfile.gettempdir()), 0
         with suppress(FileNotFoundError):
             for entry in os.scandir(root):
-                if entry.name.startswith(_PREFIX) and entry.is_dir(follow_symlinks=False) and _left(Path(entry.path)):
+                if (
+                    entry.name.startswith(_PREFIX)
+                    and entry.is_dir(follow_symlinks=False)
+                    and _is_orphaned(Path(entry.path))
+                ):
                     shutil.rmtree(entry.path, ignore_errors=True)
                     swept += 1
         if swept:
@@ -65,8 +69,8 @@ class FileWorkspaces:
         return self._own
 
 
-def _left(folder: Path) -> bool:
-    """Whether the folder's process is gone: nobody holds its lock."""
+def _is_orphaned(folder: Path) -> bool:
+    """Return whether the folder's process has ended, as its lock is free."""
     try:
         found = folder.stat()
         if found.st_uid != os.geteuid():

@@ -1,1 +1,1 @@
-"""The guarded way out: every request the product makes for others goes through here."""
+"""Guarded HTTP access to other hosts, through which all outbound requests pass."""

@@ -1,4 +1,4 @@
-"""Reads the body of an answer within its bounds: bytes on the wire, bytes unpacked, and the slowest pace that is borne."""
+"""Reader of a response body within limits: received bytes, decompressed bytes, and the lowest rate."""
 
 import zlib
 from collections.abc import AsyncGenerator, Iterator
@@ -17,12 +17,12 @@ _RATIO_FROM = 8 * 1024 * 1024
 
 
 class Unpacker:
-    """One body's content coding (RFC 9110 §8.4.1): identity, gzip or deflate. `limit` bounds what comes out."""
+    """Decoder of one body's content coding (RFC 9110 §8.4.1): identity, gzip or deflate. `limit` bounds the output."""
 
     def __init__(self, encoding: str, limit: int) -> None:
         coding = encoding.strip().lower()
         if coding not in {"", "identity", "gzip", "x-gzip", "deflate"}:
-            raise BadEncoding("The answer is packed in a way that was not asked for.")
+            raise BadEncoding("The response has a content coding that was not requested.")
         self._coding = coding
         self._limit = limit
         self._read = 0
@@ -31,7 +31,7 @@ class Unpacker:
         self._inflate: zlib._Decompress | None = None
 
     def feed(self, data: bytes) -> Iterator[bytes]:
-        """What these bytes unpack to, in bounded pieces. Raises TooLarge or BadEncoding."""
+        """Yield the decompressed bytes in bounded pieces. Raises TooLarge or BadEncoding."""
         self._read += len(data)
         if self._coding in {"", "identity"}:
             yield self._counted(data)
@@ -42,7 +42,7 @@ class Unpacker:
                 yield self._counted(piece)
 
     def _step(self, data: bytes) -> tuple[bytes, bytes]:
-        """One bounded piece, and the packed bytes that are left; a body may be several packed streams in a row."""
+        """Return one bounded piece and the remaining bytes; a body may contain several compressed streams."""
         inflate = self._inflate or zlib.decompressobj(self._window(data))
         try:
             piece = inflate.decompress(data, _PIECE)
@@ -76,14 +76,14 @@ _READ = 64 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """The slowest that a body may come: bytes a second over all the time waited, looked at after `grace` seconds."""
+    """Lowest rate of a body: bytes a second over the total waiting time, checked after `grace_seconds`."""
 
     bytes_per_second: float = 512.0
     grace_seconds: float = 20.0
 
 
 class Body:
-    """The body of one answer."""
+    """Body of one response."""
 
     def __init__(self, response: aiohttp.ClientResponse, wire_bytes: int, body_bytes: int, pace: Pace) -> None:
         self._response = response
@@ -94,7 +94,7 @@ class Body:
         self._waited = 0.0
 
     async def chunks(self) -> AsyncGenerator[bytes, None]:
-        """The unpacked bytes. Raises TooLarge, TooSlow, TimedOut, Aborted or BadEncoding."""
+        """Yield the decompressed bytes. Raises TooLarge, TooSlow, TimedOut, Aborted or BadEncoding."""
         announced = self._response.content_length
         if announced is not None and announced > self._wire_bytes:
             raise self._too_large()
@@ -140,12 +140,12 @@ _TRANSLATIONS: tuple[_Translation, ...] = (
     ((UnicodeError,), errors.RefusedAddress, "The host's name is not valid."),
     ((aiohttp.ClientError, OSError), errors.Aborted, "The server broke off before its answer was whole."),
 )
-"""What aiohttp raises, the exact kinds first, and what it is called here."""
+"""Exceptions of aiohttp, the most specific first, with their errors and messages here."""
 
 
 @contextmanager
 def translated() -> Iterator[None]:
-    """Turn what aiohttp raises into OutboundError, at this one seam."""
+    """Translate exceptions of aiohttp to OutboundError."""
     try:
         yield
     except (aiohttp.ClientError, OSError, UnicodeError) as error:

@@ -1,4 +1,4 @@
-"""The guarded HTTP client: vetted addresses, redirects by hand, bounded bodies, bounded time."""
+"""Guarded HTTP client: vetted addresses, redirects followed one by one, bounded bodies, bounded time."""
 
 import asyncio
 import ssl
@@ -20,26 +20,26 @@ from adapters.http.resolver import Lookup, Names, Vetting, guarded_session
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 _KEPT_ACROSS = frozenset({"accept", "accept-language", "if-none-match", "if-modified-since"})
 _SHORTEST = 4
-"""Characters of a private text that is looked for in URLs: shorter ones stand in any."""
+"""Shortest private text that is searched for in URLs; shorter ones occur by chance."""
 
 
 class Conditions(Protocol):
-    """What makes a request conditional (RFC 9110 §13)."""
+    """Validators of a conditional request (RFC 9110 §13)."""
 
     @property
     def etag(self) -> str | None:
-        """For If-None-Match."""
+        """Value of If-None-Match."""
         ...
 
     @property
     def last_modified(self) -> str | None:
-        """For If-Modified-Since."""
+        """Value of If-Modified-Since."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """How long and how large: seconds and bytes. `wire_bytes` bounds what is sent, `body_bytes` what it unpacks to."""
+    """Time and size limits in seconds and bytes; `wire_bytes` bounds the received, `body_bytes` the decompressed body."""
 
     total_seconds: float = 3_600.0
     connect_seconds: float = 10.0
@@ -53,7 +53,7 @@ class Bounds:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """An answer whose body is still to be read: unpacked, in chunks. `headers` ignore case."""
+    """Response whose body is still to be read: decompressed, in chunks. Names in `headers` ignore case."""
 
     status: int
     headers: Mapping[str, str]
@@ -62,14 +62,14 @@ class Answer:
 
 
 Told: TypeAlias = Callable[[int, Mapping[str, str]], None]
-"""Told how an answer begins: its status and headers."""
+"""Receives the status and headers of a response."""
 Turns: TypeAlias = Callable[[URL], AbstractAsyncContextManager[Told]]
-"""Whose turn it is at the URL's host."""
+"""Context in which a request to the URL's host may be sent."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
-    """What stays the same along redirects."""
+class _RequestPlan:
+    """Parts of a request that stay the same across redirects."""
 
     method: str
     body: bytes | None
@@ -77,16 +77,16 @@ class _Asked:
     turns: Turns | None
 
 
-def _heed_nothing(status: int, headers: Mapping[str, str]) -> None:
-    """Nobody waits for turns."""
+def _ignore_response(status: int, headers: Mapping[str, str]) -> None:
+    """Ignore a response that has no turn."""
 
 
 class GuardedClient:
-    """One kept set of connections for a process. Use it as an async context, or call close().
+    """Guarded client with one connection pool for a process. Use it as an async context, or call close().
 
-    `allowed_hosts` are JOINERY_ALLOW_PRIVATE_HOSTS (`host` or `host:port`); `any_port` lifts the bound to 80 and 443;
-    `lookup` stands in for the name service. Every failure is an OutboundError. Who asks through `asking` keeps to the `pace` of
-    each host.
+    `allowed_hosts` are JOINERY_ALLOW_PRIVATE_HOSTS (`host` or `host:port`); `any_port` permits ports other than 80 and
+    443; `lookup` replaces the name service. Every failure is an OutboundError. Requests through `asking` respect the
+    `pace` of each host.
     """
 
     def __init__(
@@ -123,7 +123,7 @@ class GuardedClient:
             self._session = None
 
     def asking(self, caller: str, account: frozenset[str]) -> "PacedClient":
-        """The client as an organisation asks through it, signed in by these texts or by none: in its turn at each host."""
+        """Return a client for an organisation, signed in by these texts or none, which waits for its turn at each host."""
         return PacedClient(self, self._pace, Asker(caller, account))
 
     @asynccontextmanager
@@ -137,9 +137,9 @@ class GuardedClient:
         private: frozenset[str] = frozenset(),
         turns: Turns | None = None,
     ) -> AsyncIterator[Answer]:
-        """Ask for the URL, following at most `bounds.redirects` redirects, each vetted anew.
+        """Send a GET request and follow at most `bounds.redirects` redirects, each vetted.
 
-        `hosts` are the only names that may be reached; `private` texts never go to another origin than the URL's.
+        `hosts` are the only names that may be reached; `private` texts are never sent to another origin than the URL's.
         Raises OutboundError, also while chunks are read.
         """
         sent, most = {**(headers or {}), **_conditions(conditional)}, self._bounds.redirects
@@ -177,16 +177,17 @@ class GuardedClient:
         bounds: Bounds | None = None,
         turns: Turns | None = None,
     ) -> AsyncIterator[Answer]:
-        """One request with everything said. Raises OutboundError.
+        """Send one request. Raises OutboundError.
 
-        `redirects` 0 passes a redirect on as the answer; more is for GET and HEAD, which are sent again as they are. With `turns`
-        each host that is asked, that of a redirect, too, is asked in its turn, which lasts until its answer is read.
+        With `redirects` 0, a redirect is returned as the response; more is for GET and HEAD, which are repeated
+        unchanged. With `turns`, each host, including that of a redirect, is requested in its turn, which lasts until
+        its response is read.
         """
         limits = bounds or self._bounds
         sent = dict(headers or {})
-        asked = _Asked(method, body, limits, turns)
+        plan = _RequestPlan(method, body, limits, turns)
         async with AsyncExitStack() as turn:
-            response = await self._follow(asked, _parsed(url), sent, hosts, private, redirects, turn)
+            response = await self._follow(plan, _parsed(url), sent, hosts, private, redirects, turn)
             try:
                 chunks = Body(response, limits.wire_bytes, limits.body_bytes, limits.pace).chunks()
                 yield Answer(response.status, response.headers, str(response.url), chunks)
@@ -196,7 +197,7 @@ class GuardedClient:
 
     async def _follow(
         self,
-        asked: _Asked,
+        plan: _RequestPlan,
         url: URL,
         headers: dict[str, str],
         hosts: frozenset[str] | None,
@@ -206,13 +207,13 @@ class GuardedClient:
     ) -> aiohttp.ClientResponse:
         for hop in range(redirects + 1):
             self._vetting.vet(url, hosts)
-            told = await turn.enter_async_context(asked.turns(url)) if asked.turns else _heed_nothing
+            report = await turn.enter_async_context(plan.turns(url)) if plan.turns else _ignore_response
             try:
-                response = await self._send(asked, url, headers)
+                response = await self._send(plan, url, headers)
             except errors.OutboundError as error:
                 error.redirected = hop > 0
                 raise
-            told(response.status, response.headers)
+            report(response.status, response.headers)
             target = response.headers.get("Location")
             if not redirects or response.status not in _REDIRECTS or target is None:
                 return response
@@ -224,15 +225,15 @@ class GuardedClient:
             url = following
         raise errors.RedirectRefused(f"There are more than {redirects} redirects.")
 
-    async def _send(self, asked: _Asked, url: URL, headers: dict[str, str]) -> aiohttp.ClientResponse:
-        sent, bounds = {"User-Agent": self._agent, **headers, "Accept-Encoding": "gzip, deflate"}, asked.bounds
+    async def _send(self, plan: _RequestPlan, url: URL, headers: dict[str, str]) -> aiohttp.ClientResponse:
+        sent, bounds = {"User-Agent": self._agent, **headers, "Accept-Encoding": "gzip, deflate"}, plan.bounds
         timeout = aiohttp.ClientTimeout(
             total=bounds.total_seconds, sock_connect=bounds.connect_seconds, sock_read=bounds.idle_seconds
         )
         with translated():
             async with asyncio.timeout(bounds.connect_seconds + bounds.answer_seconds):
                 return await self._opened().request(
-                    asked.method, url, data=asked.body, headers=sent, allow_redirects=False, timeout=timeout
+                    plan.method, url, data=plan.body, headers=sent, allow_redirects=False, timeout=timeout
                 )
 
     def _opened(self) -> aiohttp.ClientSession:
@@ -243,7 +244,7 @@ class GuardedClient:
 
 @dataclass(frozen=True, slots=True)
 class PacedClient:
-    """A guarded client in somebody's name, who waits for a turn at each host. Raises as the client does, and HostBusy."""
+    """Guarded client of one caller, which waits for a turn at each host. Raises as the client does, and HostBusy."""
 
     client: GuardedClient
     pace: HostPace
@@ -289,21 +290,21 @@ def _parsed(url: str) -> URL:
 
 
 def _joined(url: URL, target: str) -> URL:
-    """Where a redirect leads. Raises RedirectRefused for what is no URL and for leaving https."""
+    """Return the target of a redirect. Raises RedirectRefused for an invalid URL and for leaving https."""
     try:
         following = url.join(URL(target)).with_fragment(None)
     except (ValueError, TypeError):
-        raise errors.RedirectRefused("The redirect leads nowhere.") from None
+        raise errors.RedirectRefused("The redirect's target is not a valid URL.") from None
     if url.scheme == "https" and following.scheme == "http":
         raise errors.RedirectRefused("The redirect leads from https to http.")
     return following
 
 
 def _kept_across(headers: Mapping[str, str], following: URL, private: frozenset[str]) -> dict[str, str]:
-    """The headers that may go to another origin. Raises RedirectRefused for a URL that takes a private text there."""
-    spelt = {form for text in private for form in (text, quote(text, safe=""), quote_plus(text))}
+    """Return the headers that may go to another origin. Raises RedirectRefused for a URL that contains a private text."""
+    spellings = {form for text in private for form in (text, quote(text, safe=""), quote_plus(text))}
     target = f"{following} {unquote_plus(str(following))}".lower()
-    if any(text.lower() in target for text in spelt if len(text) >= _SHORTEST):
+    if any(text.lower() in target for text in spellings if len(text) >= _SHORTEST):
         raise errors.RedirectRefused("The redirect would take the credentials to another host.")
     kept = {name: value for name, value in headers.items() if name.lower() in _KEPT_ACROSS}
     return {name: value for name, value in kept.items() if not any(text in value for text in private)}

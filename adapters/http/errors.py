@@ -1,12 +1,12 @@
-"""Why an outbound request came to nothing, each with the `kind` that callers tell apart."""
+"""Errors of outbound requests, each with its `kind` for callers."""
 
 from typing import ClassVar
 
 
 class OutboundError(Exception):
-    """The request came to nothing. The message names no address and no secret; it may be shown.
+    """Failure of an outbound request. The message names no address and no secret; it may be shown.
 
-    `redirected` says that it was not the host that was asked first, but one that it leads to.
+    `redirected` states that the failing host is the target of a redirect.
     """
 
     kind: ClassVar[str] = "connect"
@@ -14,71 +14,71 @@ class OutboundError(Exception):
 
 
 class RefusedAddress(OutboundError):
-    """The address, port or scheme is none that may be reached (docs/conventions.md#outbound-safety)."""
+    """Address, port or scheme that may not be reached (docs/conventions.md#outbound-safety)."""
 
     kind = "refused_address"
 
 
 class DnsFailed(OutboundError):
-    """The host's name has no address."""
+    """Host name without an address."""
 
     kind = "dns"
 
 
 class TlsFailed(OutboundError):
-    """No secure connection could be made, or the certificate is not valid."""
+    """Failed TLS handshake, or invalid certificate."""
 
     kind = "tls"
 
 
 class ConnectFailed(OutboundError):
-    """No connection could be made."""
+    """Failed connection."""
 
     kind = "connect"
 
 
 class TimedOut(OutboundError):
-    """The server did not answer in time."""
+    """Server that did not respond in time."""
 
     kind = "timeout"
 
 
 class ConnectTimedOut(TimedOut):
-    """No connection was made in time, so that nothing was sent."""
+    """Connection that was not established in time, so that nothing was sent."""
 
 
 class Aborted(OutboundError):
-    """The server broke off before its answer was whole."""
+    """Connection that was closed before the response was complete."""
 
     kind = "aborted"
 
 
 class TooLarge(OutboundError):
-    """The answer is larger than may be taken in."""
+    """Response above the size limit."""
 
     kind = "too_large"
 
 
 class TooSlow(OutboundError):
-    """The answer comes too slowly."""
+    """Response below the lowest rate."""
 
     kind = "too_slow"
 
 
 class RedirectRefused(OutboundError):
-    """The redirect leads in circles, away from https, nowhere, or with the credentials to another host."""
+    """Redirect in a cycle, away from https, to an invalid URL, or with the credentials to another host."""
 
     kind = "redirect"
 
 
 class BadEncoding(OutboundError):
-    """The answer is packed in a way that cannot be, or may not be, unpacked."""
+    """Content coding that is invalid or not permitted."""
 
     kind = "bad_encoding"
 
 
 class HostBusy(OutboundError):
-    """Nothing was asked: it is not our turn at this host, which may come in so many `seconds`."""
+    """Host without a free turn, which was not requested; a turn may be free in `seconds`."""
 
     kind = "host_busy"
 

@@ -1,4 +1,4 @@
-"""Fetches images over the guarded client: vetted addresses, bounded bytes, conditional requests."""
+"""Image downloads over the guarded client: vetted addresses, bounded bytes, conditional requests."""
 
 import asyncio
 from collections.abc import Callable
@@ -10,7 +10,7 @@ from domain.media.model import HEAD_BYTES, format_of, origin_of
 from domain.media.ports import FetchedImage, ImageRefused, ImageUnreachable
 
 IMAGE_BYTES = 32 << 20
-"""The largest file that is taken."""
+"""The largest accepted file, in bytes."""
 _BOUNDS = Bounds(total_seconds=120.0, idle_seconds=20.0, wire_bytes=IMAGE_BYTES, body_bytes=IMAGE_BYTES)
 _ACCEPT = "image/webp,image/png,image/jpeg,image/gif;q=0.9,*/*;q=0.1"
 _REDIRECTS = 5
@@ -52,7 +52,7 @@ def _validator(answer: Answer, name: str) -> str | None:
 
 
 async def _written(answer: Answer, path: Path) -> None:
-    """The body in a file. Raises ImageRefused as soon as its first bytes prove no format that is taken."""
+    """Write the body to a file. Raises ImageRefused as soon as its first bytes match no accepted format."""
     head, write = b"", _appending(path)
     async for chunk in answer.chunks:
         if len(head) < HEAD_BYTES:

@@ -1,4 +1,4 @@
-"""Short answers from addresses that somebody else has named, through the guarded client."""
+"""Small responses from addresses that third parties have named, through the guarded client."""
 
 import asyncio
 from collections.abc import Mapping
@@ -10,7 +10,7 @@ from adapters.http.client import Bounds, GuardedClient
 from ports.outbound import OutboundAnswer, OutboundFailed
 
 MOST = 512 * 1024
-"""Bytes of an answer."""
+"""Maximum bytes of a response."""
 _BOUNDS = Bounds(
     total_seconds=10.0,
     connect_seconds=5.0,
@@ -23,7 +23,7 @@ _BOUNDS = Bounds(
 MODELS = Bounds(
     total_seconds=100.0, answer_seconds=90.0, idle_seconds=100.0, wire_bytes=1 << 20, body_bytes=1 << 20, redirects=0
 )
-"""What providers of models may take."""
+"""Limits of requests to model providers."""
 _UNSENT = (
     errors.ConnectFailed,
     errors.ConnectTimedOut,
@@ -34,7 +34,7 @@ _UNSENT = (
 
 
 class HttpOutbound:
-    """ports.outbound.Outbound. `allowed_hosts` (`host` or `host:port`) may be asked by http, too."""
+    """ports.outbound.Outbound. `allowed_hosts` (`host` or `host:port`) may also be reached by http."""
 
     def __init__(
         self, client: GuardedClient, allowed_hosts: frozenset[str] = frozenset(), bounds: Bounds = _BOUNDS

@@ -1,6 +1,6 @@
-"""How often one host is asked for feeds: so many at a time, a moment between two, and not while it asks to be left alone.
+"""Rate of feed requests to one host: concurrency, spacing, and the pauses that the host requests.
 
-One pace a process, over all sources of all organisations (docs/conventions.md#politeness).
+One pace per process applies to all sources of all organisations (docs/conventions.md#politeness).
 """
 
 import asyncio
@@ -19,14 +19,14 @@ from domain.kernel.concurrency import ConcurrencyLimit
 
 _PRESSED = frozenset({429, 503})
 _CROWDED = 256
-"""How many hosts are known before those that are idle are looked for."""
+"""Number of hosts above which idle ones are removed."""
 _LONGEST = 20
-"""Characters of a Retry-After in seconds that is read as one."""
+"""Maximum digits of a Retry-After in seconds."""
 
 
 @dataclass(frozen=True, slots=True)
 class Asker:
-    """Who asks: an organisation, signed in at the host by an account's texts, or by none."""
+    """Caller of a host: an organisation, with the texts of its account at the host, or none."""
 
     org: str = ""
     account: frozenset[str] = frozenset()
@@ -34,10 +34,10 @@ class Asker:
 
 @dataclass(frozen=True, slots=True)
 class HostBounds:
-    """`at_once` requests under way, `each` of one organisation; `spacing` from the beginning of one to that of the next; seconds.
+    """Limits of one host: `at_once` requests in total, `each` of one organisation, `spacing` between starts; in seconds.
 
-    Whoever's turn does not come within `patience` comes back later, and at once where a host wants to be left alone for longer
-    than `breath`. Of what a host asks for, no more than `longest` holds for other sources.
+    A caller without a turn within `patience` is refused, and at once if the host requests a pause longer than `breath`.
+    A requested pause is limited to `longest`.
     """
 
     at_once: int = 32
@@ -50,7 +50,7 @@ class HostBounds:
 
 @dataclass(slots=True)
 class _Host:
-    """`users` hold or await a turn; `free_at` is when the next may begin, `rests` until when an organisation leaves it alone."""
+    """State of a host: `users` hold or await a turn, `free_at` is the next start, `rests` the end of each organisation's pause."""
 
     turns: ConcurrencyLimit
     users: int = 0
@@ -58,16 +58,16 @@ class _Host:
     rests: dict[str, float] = field(default_factory=dict)
 
     def is_idle(self, now: float) -> bool:
-        """Whether nothing need be known of it any more."""
+        """Return whether the state can be dropped."""
         return not self.users and self.free_at <= now and all(until <= now for until in self.rests.values())
 
 
 @dataclass(slots=True)
 class HostPace:
-    """Whose turn it is, fairly among organisations: none has more than some of the turns at a host.
+    """Fair turns of organisations at hosts: none has more than its share of the turns at a host.
 
-    A host is known by name and port, and to whoever signs in by the account, whose limits are its own. What a host asks an
-    organisation for holds for all sources of that organisation, and for nobody else: else anyone could have others wait.
+    A host is identified by name, port and account, as limits apply to each account. A pause that a host requests from
+    an organisation applies to all its sources, but not to others, who could otherwise be blocked by anyone.
     """
 
     bounds: HostBounds = field(default_factory=HostBounds)
@@ -78,7 +78,7 @@ class HostPace:
 
     @asynccontextmanager
     async def turn(self, url: URL, asker: Asker) -> AsyncIterator[Callable[[int, Mapping[str, str]], None]]:
-        """One request's turn, as soon as it comes; it is told how the answer begins. Raises HostBusy."""
+        """Wait for a turn and yield a function that receives the response's status and headers. Raises HostBusy."""
         key = (url.host or "", url.port, asker.account)
         host = self._hosts.setdefault(key, _Host(ConcurrencyLimit(self.bounds.at_once, self.bounds.each)))
         host.users += 1
@@ -86,7 +86,7 @@ class HostPace:
             async with AsyncExitStack() as stack:
                 await self._entered(stack, host, asker.org)
                 await self._begun(host, asker.org)
-                yield lambda status, headers: self._told(host, asker.org, status, headers)
+                yield lambda status, headers: self._note_response(host, asker.org, status, headers)
         finally:
             host.users -= 1
             if host.is_idle(self.clock()):
@@ -102,9 +102,9 @@ class HostPace:
             raise HostBusy("So many others ask this host that its turn did not come.", self.bounds.patience) from None
 
     async def _begun(self, host: _Host, org: str) -> None:
-        """Wait until the host may be asked; each who waits has a moment of its own, and only that is kept free of others."""
+        """Wait until the host may be requested; each waiting caller gets a start of its own."""
         if (rest := host.rests.get(org, 0.0) - self.clock()) > self.bounds.breath:
-            raise HostBusy("The host has asked to be left alone for a while.", rest)
+            raise HostBusy("The host has requested a pause.", rest)
         if rest > 0:
             await self.sleep(rest)
         now = self.clock()
@@ -113,8 +113,8 @@ class HostPace:
         if begins > now:
             await self.sleep(begins - now)
 
-    def _told(self, host: _Host, org: str, status: int, headers: Mapping[str, str]) -> None:
-        """Leave the host alone for as long as it asks for (RFC 9110 §10.2.3)."""
+    def _note_response(self, host: _Host, org: str, status: int, headers: Mapping[str, str]) -> None:
+        """Record the pause that the host requests (RFC 9110 §10.2.3)."""
         if status in _PRESSED and (seconds := _retry_after(headers.get("Retry-After") or "")):
             until = self.clock() + min(seconds, self.bounds.longest)
             host.rests[org] = max(host.rests.get(org, 0.0), until)
@@ -127,7 +127,7 @@ class HostPace:
 
 
 def _retry_after(value: str) -> float:
-    """Seconds until the host may be asked again; 0 where it names no time."""
+    """Return the seconds until the host may be requested again; 0 if it names no time."""
     text = value.strip()
     if text.isascii() and text.isdigit():
         return float(text) if len(text) <= _LONGEST else 0.0
@@ -135,5 +135,5 @@ def _retry_after(value: str) -> float:
         until = parsedate_to_datetime(text)
         until = until.replace(tzinfo=UTC) if until.tzinfo is None else until
         return max(0.0, (until - now()).total_seconds())
-    except (ValueError, TypeError, IndexError, OverflowError):  # what a stranger writes for a date
+    except (ValueError, TypeError, IndexError, OverflowError):  # dates come from third parties, in any form
         return 0.0

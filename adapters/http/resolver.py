@@ -1,4 +1,4 @@
-"""Which addresses may be reached: public ones only, however they are written, and of names those that were looked up and vetted (docs/conventions.md#outbound-safety)."""
+"""Vetting of addresses: only public ones in any notation, and only resolved and vetted ones of names (docs/conventions.md#outbound-safety)."""
 
 import asyncio
 import socket
@@ -18,7 +18,10 @@ from domain.kernel.addresses import PORTS, Address, is_public, remedy
 
 
 def literal(host: str) -> Address | None:
-    """The address that a host is, None for a name. Raises RefusedAddress for odd forms (`0x7f.1`, `2130706433`)."""
+    """Return the address that a host is, or None for a name.
+
+    Raises RefusedAddress for odd forms (`0x7f.1`, `2130706433`).
+    """
     bare = host.strip("[]")
     try:
         return ip_address(bare)
@@ -33,27 +36,27 @@ def literal(host: str) -> Address | None:
 
 @dataclass(frozen=True, slots=True)
 class Vetting:
-    """What the operator lets through: `allowed` are `host` or `host:port`, reached whatever their address and port.
+    """Rules for reachable hosts: `allowed` are `host` or `host:port`, permitted with any address and port.
 
-    `ports` are those that other hosts may be reached on; None means any.
+    `ports` are the permitted ports of other hosts; None means any.
     """
 
     allowed: frozenset[str] = frozenset()
     ports: frozenset[int] | None = PORTS
 
     def allows(self, host: str, port: int) -> bool:
-        """Whether the operator named this host."""
+        """Return whether the operator allowed this host."""
         name = host.strip("[]").rstrip(".").lower()
         bracketed = f"[{name}]" if ":" in name else name
         return not self.allowed.isdisjoint({name, bracketed, f"{bracketed}:{port}"})
 
     def vet(self, url: URL, hosts: frozenset[str] | None = None) -> None:
-        """Raises RefusedAddress unless the URL may be asked for; names are looked up later, by the resolver.
+        """Raise RefusedAddress unless the URL may be requested; names are resolved later, by the resolver.
 
-        `hosts` narrows it to these names (`a.example`, `*.a.example`, `*`).
+        `hosts` restricts the hosts to these names (`a.example`, `*.a.example`, `*`).
         """
         if url.scheme not in {"http", "https"}:
-            raise RefusedAddress("Only addresses that start with http:// or https:// are reached.")
+            raise RefusedAddress("Only addresses that start with http:// or https:// are supported.")
         try:
             host, port = url.host, url.port
         except UnicodeError:
@@ -61,24 +64,24 @@ class Vetting:
         if not host or port is None:
             raise RefusedAddress("The URL names no host; write it as https://host/path.")
         if url.user is not None or url.password is not None:
-            raise RefusedAddress("Take the user name and the password out of the URL; they are not read from there.")
+            raise RefusedAddress("Remove the user name and the password from the URL; they are not used.")
         if hosts is not None and not named(host, hosts):
             raise RefusedAddress(
                 f"This connector may not reach {host}; the operator of this service can allow that in plugins.toml (hosts)."
             )
         if not self.allows(host, port):
-            self._vet_stranger(host, port)
+            self._vet_public(host, port)
 
-    def _vet_stranger(self, host: str, port: int) -> None:
+    def _vet_public(self, host: str, port: int) -> None:
         if self.ports is not None and port not in self.ports:
-            raise RefusedAddress(f"Port {port} is not reached; only 80 and 443 are. {remedy(host, port)}")
+            raise RefusedAddress(f"Port {port} is not permitted; only 80 and 443 are. {remedy(host, port)}")
         address = literal(host)
         if address is not None and not is_public(address):
             raise RefusedAddress(f"The address is not a public one. {remedy(host, port)}")
 
 
 def named(host: str, hosts: frozenset[str]) -> bool:
-    """Whether a host is among these names, of which `*` is every one and `*.a.example` all below a.example."""
+    """Return whether a host is among these names; `*` matches any, `*.a.example` all below a.example."""
     name = host.rstrip(".").lower()
     for pattern in hosts:
         if pattern == "*" or name == pattern.lower():
@@ -89,33 +92,33 @@ def named(host: str, hosts: frozenset[str]) -> bool:
 
 
 THREADS = 64
-"""Names that are looked up at a time."""
+"""Maximum number of concurrent look-ups."""
 KEPT = 5.0
-"""Seconds for which an answer is used again."""
+"""Seconds for which a result is reused."""
 
 Ask = Callable[..., list[Any]]
 Name = tuple[str, int, socket.AddressFamily]
 
 
 class Names:
-    """One for each client. Each name takes one thread at most, of threads that nothing else waits for.
+    """Name resolver of one client. Each name takes at most one thread of a separate pool.
 
-    The system's own look-up blocks its thread for as long as the name service takes, half a minute if it never answers.
+    The system's look-up blocks its thread while the name service takes, half a minute if it never answers.
     """
 
     def __init__(self, ask: Ask = socket.getaddrinfo, threads: int = THREADS, kept: float = KEPT) -> None:
         self._ask, self._kept = ask, kept
         self._threads = ThreadPoolExecutor(threads, thread_name_prefix="names")
-        self._asked: dict[Name, asyncio.Task[list[ResolveResult]]] = {}
+        self._lookups: dict[Name, asyncio.Task[list[ResolveResult]]] = {}
 
     async def lookup(self, host: str, port: int, family: socket.AddressFamily) -> list[ResolveResult]:
-        """The host's addresses, no older than `kept`. Raises OSError when there are none."""
+        """Return the host's addresses, no older than `kept`. Raises OSError if there are none."""
         name = host, port, family
-        asked = self._asked.get(name)
-        if asked is None:
-            asked = self._asked[name] = asyncio.create_task(self._look_up(name), name=f"looking up {host}")
-            asked.add_done_callback(lambda _: self._answered(name))
-        return await asyncio.shield(asked)  # who gives up waiting leaves it to the others
+        task = self._lookups.get(name)
+        if task is None:
+            task = self._lookups[name] = asyncio.create_task(self._look_up(name), name=f"looking up {host}")
+            task.add_done_callback(lambda _: self._answered(name))
+        return await asyncio.shield(task)  # a cancelled caller must not cancel the others
 
     async def _look_up(self, name: Name) -> list[ResolveResult]:
         host, port, family = name
@@ -137,17 +140,17 @@ class Names:
         ]
 
     def _answered(self, name: Name) -> None:
-        asked = self._asked[name]
-        if not asked.cancelled():
-            asked.exception()  # seen, even if everybody who asked has gone
-        asyncio.get_running_loop().call_later(self._kept, self._asked.pop, name, None)
+        task = self._lookups[name]
+        if not task.cancelled():
+            task.exception()  # retrieved, even if all callers were cancelled
+        asyncio.get_running_loop().call_later(self._kept, self._lookups.pop, name, None)
 
 
 Lookup = Callable[[str, int, socket.AddressFamily], Awaitable[list[ResolveResult]]]
 
 
 class VettingResolver(AbstractResolver):
-    """A resolver for aiohttp. `lookup` asks the name service."""
+    """Resolver for aiohttp that vets addresses. `lookup` queries the name service."""
 
     def __init__(self, vetting: Vetting, lookup: Lookup) -> None:
         self._vetting = vetting
@@ -156,7 +159,7 @@ class VettingResolver(AbstractResolver):
     async def resolve(
         self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
     ) -> list[ResolveResult]:
-        """The host's addresses that may be reached. Raises RefusedAddress when it has others only, OSError for none."""
+        """Return the host's permitted addresses. Raises RefusedAddress if it has only others, OSError for none."""
         found = await self._lookup(host, port, family)
         if self._vetting.allows(host, port):
             return found
@@ -166,19 +169,19 @@ class VettingResolver(AbstractResolver):
         return vetted
 
     async def close(self) -> None:
-        """Nothing is held."""
+        """Do nothing."""
 
 
 def guarded_session(
     vetting: Vetting, lookup: Lookup, tls: ssl.SSLContext | None, *, keep: float | None = None, **options: Any
 ) -> aiohttp.ClientSession:
-    """Return the one kind of session that requests leave by: vetted addresses, no cookies, no proxies, bodies as they come.
+    """Return a session for outbound requests: vetted addresses, no cookies, no proxies, bodies not decompressed.
 
     Args:
-        vetting: What may be reached.
+        vetting: The rules for reachable hosts.
         lookup: The name service.
-        tls: Another context than the system's.
-        keep: Seconds for which an unused connection is kept, 0 for none; None for the library's own.
+        tls: A TLS context other than the system's.
+        keep: Seconds for which an unused connection is kept, 0 for none; None for the library's default.
         options: Further options of the session.
 
     """
@@ -187,7 +190,7 @@ def guarded_session(
         resolver=VettingResolver(vetting, lookup),
         use_dns_cache=False,
         limit=0,
-        limit_per_host=0,  # who asks in somebody's name has taken a turn before
+        limit_per_host=0,  # paced clients have already taken a turn
         ssl=tls if tls is not None else True,
         **kept,
     )

@@ -1,4 +1,4 @@
-"""POSTs deliveries over kept connections, to vetted addresses only, and answers what came back as plain values."""
+"""Sender of webhook deliveries over kept connections, to vetted addresses only."""
 
 import asyncio
 import contextlib
@@ -15,20 +15,20 @@ from domain.webhooks.model import STORED_ANSWER, AttemptFailure
 from domain.webhooks.ports import Sent
 
 _READ = 64 * 1024
-"""Bytes of an answer that are read so that its connection can be used again; a longer one ends it."""
+"""Bytes of a response that are read so that its connection can be reused; a longer response closes it."""
 _IDLE = 4.0
 """Seconds for which an unused connection is kept: less than the 5 s after which common servers close theirs."""
 _MARGIN = 0.1
-"""Seconds before the end of an attempt at which reading the rest of an answer is given up."""
+"""Seconds before the end of an attempt at which reading a response stops."""
 _FAILURES = {
     failure.value: failure
     for failure in (AttemptFailure.REFUSED_ADDRESS, AttemptFailure.DNS, AttemptFailure.TLS, AttemptFailure.TIMEOUT)
 }
-"""By the kinds of errors (adapters/http/errors.py) that are called the same; all others are `connect`."""
+"""Failures with the same name as a kind of error (adapters/http/errors.py); all others are `connect`."""
 
 
 class HttpSender:
-    """One a process. `allowed_hosts` and `lookup` as in GuardedClient; live mode reaches the ports 80 and 443 only."""
+    """Sender of a process. `allowed_hosts` and `lookup` as in GuardedClient; live mode is limited to ports 80 and 443."""
 
     def __init__(
         self,
@@ -48,9 +48,9 @@ class HttpSender:
         self._sessions.clear()
 
     async def post(self, url: str, body: bytes, headers: Mapping[str, str], *, livemode: bool, seconds: float) -> Sent:
-        """Send, following no redirect; never raises for what a receiver does.
+        """Send the request without following redirects; a receiver's failure is returned, never raised.
 
-        A kept connection that turns out to be closed proves nothing about the receiver: then a new one is tried at once.
+        A kept connection that proves closed says nothing about the receiver, so a new one is tried at once.
         """
         try:
             target = URL(url)
@@ -89,12 +89,12 @@ class HttpSender:
 
 
 async def _beginning(answer: aiohttp.ClientResponse, deadline: float) -> bytes:
-    """The answer's first bytes. Its status has arrived by now: what goes wrong with the rest changes nothing."""
-    beginning, read = bytearray(), 0
+    """Return the response's first bytes. Its status is already known, so errors in the rest are ignored."""
+    beginning, size = bytearray(), 0
     with contextlib.suppress(aiohttp.ClientError, OSError):
         async with asyncio.timeout_at(deadline):
-            while read < _READ and (data := await answer.content.read(_READ)):
-                read += len(data)
+            while size < _READ and (data := await answer.content.read(_READ)):
+                size += len(data)
                 beginning += data[: max(0, STORED_ANSWER - len(beginning))]
     return bytes(beginning)
 

@@ -1,4 +1,4 @@
-"""Asks the public web for a probe, through the guarded client: each hop is vetted, each body cut."""
+"""Requests of a probe through the guarded client: each redirect vetted, each body truncated."""
 
 import asyncio
 from collections.abc import Mapping
@@ -13,7 +13,7 @@ from domain.probes.facts import Response
 from domain.probes.ports import Unreachable
 
 _ENDLESS = 1 << 50
-"""What is announced does not matter: reading stops at `most`."""
+"""The announced length is ignored: reading stops at `most`."""
 _BOUNDS = Bounds(
     connect_seconds=10.0,
     answer_seconds=15.0,
@@ -36,7 +36,7 @@ class HttpWeb:
 
     async def get(self, url: str, *, accept: str, most: int, seconds: float) -> Response:
         bounds = replace(self._bounds, total_seconds=seconds)
-        got: list[Response] = []
+        responses: list[Response] = []
         body = bytearray()
         whole = False
         try:
@@ -44,19 +44,19 @@ class HttpWeb:
                 asyncio.timeout(seconds),
                 self._client.request("GET", url, headers={"Accept": accept}, bounds=bounds) as answer,
             ):
-                got.append(_told(url, answer))
+                responses.append(_head(url, answer))
                 whole = await _take(answer, body, most)
         except errors.OutboundError as error:
-            if not got:
+            if not responses:
                 raise Unreachable(str(error), refused=isinstance(error, errors.RefusedAddress)) from None
         except TimeoutError:
-            if not got:
+            if not responses:
                 raise Unreachable("The server did not answer in time.") from None
-        return replace(got[0], body=bytes(body), whole=whole)
+        return replace(responses[0], body=bytes(body), whole=whole)
 
 
 async def _take(answer: Answer, body: bytearray, most: int) -> bool:
-    """Fill the body; answers whether that was all of it."""
+    """Append at most `most` bytes to the body; return whether the response is complete."""
     async for chunk in answer.chunks:
         body += chunk[: most - len(body)]
         if len(body) == most:
@@ -64,15 +64,15 @@ async def _take(answer: Answer, body: bytearray, most: int) -> bool:
     return True
 
 
-def _told(url: str, answer: Answer) -> Response:
-    """The answer without its body; long headers and many of them are cut."""
+def _head(url: str, answer: Answer) -> Response:
+    """Return the response without its body; long headers and surplus ones are cut."""
     headers = {name.lower()[:200]: value[:_LONGEST_HEADER] for name, value in list(answer.headers.items())[:_HEADERS]}
     headers.pop("set-cookie", None)
     return Response(url, answer.status, headers, _cookies(answer.headers))
 
 
 def _cookies(headers: Mapping[str, str]) -> tuple[str, ...]:
-    """The names of the cookies that are set; what is in them is nobody's business."""
+    """Return the names of the cookies that are set; their values are not used."""
     if not isinstance(headers, MultiMapping):
         return ()
     set_cookies = headers.getall("Set-Cookie", [])[:_COOKIES]

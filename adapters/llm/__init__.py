@@ -1,1 +1,1 @@
-"""Language models of providers, asked over HTTP; no provider's own library is needed."""
+"""Language models of providers over HTTP, without the providers' libraries."""

@@ -1,4 +1,4 @@
-"""The API of Anthropic: POST {base}/v1/messages."""
+"""API of Anthropic: POST {base}/v1/messages."""
 
 import json
 from collections.abc import Mapping
@@ -14,7 +14,7 @@ _READ = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens
 
 
 class AnthropicDialect:
-    """Dialect, with a tool that has to be used: what it is given is the answer."""
+    """Dialect with a mandatory tool, whose input is the answer."""
 
     def request(self, question: ModelQuestion, model: str, key: str | None) -> Request:
         tool = {"name": _TOOL, "description": "Gives the answer.", "input_schema": dict(question.schema)}
@@ -31,10 +31,10 @@ class AnthropicDialect:
     def said(self, answer: Mapping[str, Any]) -> Said:
         blocks = answer.get("content")
         if not isinstance(blocks, list) or not all(isinstance(block, Mapping) for block in blocks):
-            raise BadAnswer("It has no content.")
+            raise BadAnswer("The response has no content.")
         usage, model = object_of(answer.get("usage", {}), "usage"), answer.get("model")
-        read = [count_of(usage[name]) for name in _READ if usage.get(name) is not None]
-        total = sum(one for one in read if one is not None) if read and None not in read else None
+        counts = [count_of(usage[name]) for name in _READ if usage.get(name) is not None]
+        total = sum(count for count in counts if count is not None) if counts and None not in counts else None
         tokens, name = (total, count_of(usage.get("output_tokens"))), model if isinstance(model, str) else None
         if answer.get("stop_reason") == "max_tokens":
             return Said(name, *tokens, refused="The answer was cut off.")

@@ -1,4 +1,4 @@
-"""JSON as strangers send it: read within bounds, or not at all."""
+"""Bounded parser of JSON from third parties."""
 
 import json
 import math
@@ -16,21 +16,21 @@ def _finite(text: str) -> float:
 
 
 def _refuse(constant: str) -> NoReturn:
-    raise ValueError(f"{constant} is no JSON")
+    raise ValueError(f"{constant} is not JSON")
 
 
 def value_of(text: str | bytes) -> Any:
-    """The value that the text stands for. Raises BadAnswer: no JSON, no UTF-8, NaN, too deep, numbers out of range."""
+    """Parse a JSON text. Raises BadAnswer: invalid JSON or UTF-8, NaN, too deep, numbers out of range."""
     try:
         if isinstance(text, bytes):
             text = text.decode("utf-8")
         return json.loads(text, parse_float=_finite, parse_constant=_refuse)
     except (ValueError, RecursionError) as error:
-        raise BadAnswer(f"It is no JSON ({type(error).__name__}).") from None
+        raise BadAnswer(f"It is not JSON ({type(error).__name__}).") from None
 
 
 def object_of(value: Any, name: str) -> Mapping[str, Any]:
-    """The value, which has to be an object. Raises BadAnswer."""
+    """Return the value if it is an object. Raises BadAnswer otherwise."""
     if not isinstance(value, Mapping):
-        raise BadAnswer(f"`{name}` is no object.")
+        raise BadAnswer(f"`{name}` is not an object.")
     return value

@@ -1,4 +1,4 @@
-"""The API that OpenAI began and many servers speak: POST {base}/chat/completions."""
+"""API of OpenAI and compatible servers: POST {base}/chat/completions."""
 
 import json
 import re
@@ -13,12 +13,12 @@ from ports.models import ModelQuestion
 _NO_NAME = re.compile(r"[^A-Za-z0-9_-]")
 _REFUSALS = {
     "length": "The answer was cut off.",
-    "content_filter": "The provider's filter took the answer away.",
+    "content_filter": "The provider's content filter removed the answer.",
 }
 
 
 class OpenAiDialect:
-    """Dialect, with structured outputs: `response_format` of type `json_schema`, strict."""
+    """Dialect with structured outputs: `response_format` of type `json_schema`, strict."""
 
     def request(self, question: ModelQuestion, model: str, key: str | None) -> Request:
         schema = {"name": _NO_NAME.sub("_", question.task)[:64], "strict": True, "schema": strict(question.schema)}
@@ -36,7 +36,7 @@ class OpenAiDialect:
     def said(self, answer: Mapping[str, Any]) -> Said:
         choices = answer.get("choices")
         if not isinstance(choices, list) or len(choices) != 1:
-            raise BadAnswer("It has not one choice.")
+            raise BadAnswer("The response does not have exactly one choice.")
         choice = object_of(choices[0], "choices.0")
         message = object_of(choice.get("message"), "message")
         usage, model = answer.get("usage"), answer.get("model")
@@ -53,4 +53,4 @@ class OpenAiDialect:
         try:
             return Said(name, *tokens, value=value_of(content))
         except BadAnswer:
-            return Said(name, *tokens, refused="The answer is of another shape: it is no JSON.")
+            return Said(name, *tokens, refused="The answer is of another shape: it is not JSON.")

@@ -1,4 +1,4 @@
-"""A JSON Schema as providers take it for answers that must fit: a subset of the language, with everything required."""
+"""JSON Schema for providers' strict answers: a subset of the language, with all properties required."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
@@ -7,7 +7,7 @@ _KEPT = frozenset(
     {"type", "properties", "items", "enum", "const", "anyOf", "$ref", "$defs", "description", "minimum", "maximum"}
     | {"minItems", "maxItems", "pattern"}
 )
-"""Keywords that strict answers know. What is left out is checked when the answer has come."""
+"""Keywords that providers support. The others are checked in the answer."""
 _SCHEMAS = ("properties", "$defs")
 _TYPES: Final[Sequence[tuple[type, str]]] = (
     (bool, "boolean"),
@@ -19,22 +19,22 @@ _TYPES: Final[Sequence[tuple[type, str]]] = (
 
 
 def strict(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """The schema in that subset: objects closed, each property required, each enumeration with its types."""
-    made: dict[str, Any] = {}
+    """Return the schema in that subset: closed objects, required properties, enumerations with types."""
+    result: dict[str, Any] = {}
     for name, value in schema.items():
         if name in _SCHEMAS:
-            made[name] = {key: strict(part) for key, part in value.items()}
+            result[name] = {key: strict(part) for key, part in value.items()}
         elif name == "items":
-            made[name] = strict(value)
+            result[name] = strict(value)
         elif name == "anyOf":
-            made[name] = [strict(part) for part in value]
+            result[name] = [strict(part) for part in value]
         elif name in _KEPT:
-            made[name] = value
-    if "enum" in made and "type" not in made:
-        made["type"] = _types(made["enum"])
-    if "properties" in made:
-        made |= {"type": "object", "required": list(made["properties"]), "additionalProperties": False}
-    return made
+            result[name] = value
+    if "enum" in result and "type" not in result:
+        result["type"] = _types(result["enum"])
+    if "properties" in result:
+        result |= {"type": "object", "required": list(result["properties"]), "additionalProperties": False}
+    return result
 
 
 def _types(values: Sequence[Any]) -> str | list[str]:

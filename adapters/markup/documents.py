@@ -69,7 +69,7 @@ _DISALLOW_ALL = b"User-agent: *\nDisallow: /\n"
 
 
 class _Rules:
-    """ports.web.Rules. A probe asks about some dozens of URLs, so each question parses the rules again."""
+    """ports.web.Rules. A probe checks some dozens of URLs, so each call parses the rules again."""
 
     def __init__(self, body: bytes, facts: RobotsFacts, run: ParserRunner) -> None:
         self._body, self._run = body, run

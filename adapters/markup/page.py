@@ -1,4 +1,4 @@
-"""Reads a web page as a stream of tags, so that neither depth nor size of what it nests can cost more than its length."""
+"""Reader of a web page as a stream of tags, so that nesting cannot cost more than the page's length."""
 
 import re
 from time import monotonic
@@ -11,9 +11,9 @@ from domain.probes.facts import LONGEST_FOUND, LONGEST_URL, PageFacts, joined
 from domain.probes.structured_data import read as read_blocks
 
 LONGEST = 2 * 1024 * 1024
-"""Characters of a page that are read."""
+"""Maximum characters of a page that are read."""
 DEEPEST = 1_000
-"""Open elements at which reading stops: what browsers allow is less."""
+"""Depth at which reading stops; browsers allow less."""
 SECONDS = 5.0
 _PIECE = 16 * 1024
 _ASSETS = 500
@@ -27,7 +27,7 @@ _CHARSET = re.compile(rb"charset\s{0,5}=\s{0,5}[\"']?([A-Za-z0-9_.:-]{1,40})")
 
 
 def facts_of(body: bytes, url: str, content_type: str) -> PageFacts:
-    """What the page says. It is read until it goes too deep, too long, or breaks; what was read until then counts."""
+    """Return the facts of a page, up to where it becomes too deep, too long or invalid."""
     listener = _Listener(url)
     text = _decoded(body, content_type)
     if not text.strip():
@@ -56,11 +56,11 @@ def _decoded(body: bytes, content_type: str) -> str:
 
 
 class _TooDeep(Exception):
-    """The page nests further than any page that people look at."""
+    """Nesting beyond that of any page for people."""
 
 
 class _Listener:
-    """Takes tags and texts as they come (lxml's parser target)."""
+    """Target of lxml's parser, which collects tags and texts."""
 
     def __init__(self, url: str) -> None:
         self._base = url
@@ -81,7 +81,7 @@ class _Listener:
         self._password = False
 
     def start(self, tag: str, attributes: Any) -> None:
-        """An element begins."""
+        """Process a start tag."""
         self._depth += 1
         if self._depth > DEEPEST:
             raise _TooDeep
@@ -95,7 +95,7 @@ class _Listener:
         match tag:
             case "base":
                 self._base = joined(self._base, attributes.get("href", "")) or self._base
-            case "title" if self._title is None:  # the first is the page's; pictures have others
+            case "title" if self._title is None:  # the first is the page's; SVG images have others
                 self._title, self._in_title = [], True
             case "meta" if len(self._metas) < 100:
                 name = (attributes.get("name") or attributes.get("property") or "").strip().lower()[:100]
@@ -109,11 +109,11 @@ class _Listener:
                     self._links.setdefault(url)
             case "input":
                 self._password = self._password or attributes.get("type", "").strip().lower() == "password"
-            case "body":  # platforms say in its class what kind of page it is
+            case "body":  # platforms state the kind of page in its class
                 self._classes.update(attributes.get("class", "").lower().split()[:100])
 
     def end(self, tag: str) -> None:
-        """An element ends."""
+        """Process an end tag."""
         self._depth -= 1
         if tag in _SILENT:
             self._silent = max(0, self._silent - 1)
@@ -124,7 +124,7 @@ class _Listener:
             self._in_title = False
 
     def data(self, text: str) -> None:
-        """A piece of text."""
+        """Process a piece of text."""
         if self._collecting is not None:
             if self._collected < _BLOCK_CHARS:
                 self._collecting.append(text)
@@ -138,10 +138,10 @@ class _Listener:
                 self._text_chars += len(text)
 
     def comment(self, text: str) -> None:
-        """A comment says nothing."""
+        """Ignore a comment."""
 
     def close(self) -> None:
-        """The page ends."""
+        """Do nothing at the end of the page."""
 
     def _take_script(self, kind: str) -> None:
         if kind and len(self._types) < 50:
@@ -154,7 +154,7 @@ class _Listener:
             self._assets.setdefault(address[:500])
 
     def facts(self, *, cut: bool) -> PageFacts:
-        """What was heard."""
+        """Return the collected facts."""
         if self._collecting is not None:
             self._blocks.append("".join(self._collecting))
         return PageFacts(

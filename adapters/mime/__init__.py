@@ -1,1 +1,1 @@
-"""Messages in the format of mail (RFC 5322, MIME), read within bounds."""
+"""Bounded reader of mail messages (RFC 5322, MIME)."""

@@ -1,4 +1,4 @@
-"""Takes data files out of mailed archives, within bounds of number, size and ratio."""
+"""Data files in mailed archives, within limits of number, size and ratio."""
 
 import io
 import zipfile
@@ -10,7 +10,7 @@ from domain.mail.contents import ContentKind, kind_of
 from domain.mail.model import AttachmentNote, File
 
 MOST_ENTRIES = 1000
-"""Entries of an archive that are looked at."""
+"""Maximum entries of an archive."""
 MOST_UNPACKED = 64 * 1024 * 1024
 """Bytes that the archives of one message may unpack to together."""
 _DIRECTORY = 1024 * 1024
@@ -22,18 +22,18 @@ _DAMAGED = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, Value
 
 
 class Room:
-    """How much a message's archives may still unpack to."""
+    """Remaining bytes that a message's archives may unpack to."""
 
     def __init__(self, left: int = MOST_UNPACKED) -> None:
         self.left = left
 
 
 class _TooLarge(Exception):
-    """It unpacks to more than there is room for, or than an honest file does."""
+    """Archive above the remaining size, or above the ratio of a legitimate file."""
 
 
 def unpacked(name: str, content: bytes, kind: ContentKind, room: Room) -> Iterator[File]:
-    """The files in an archive; one with a note for what cannot be taken out of it."""
+    """Yield the files in an archive; a file that cannot be unpacked has a note instead of content."""
     try:
         yield from _of_gzip(name, content, room) if kind == ContentKind.GZIP else _of_zip(name, content, room)
     except _TooLarge:
@@ -46,7 +46,7 @@ def _of_gzip(name: str, content: bytes, room: Room) -> Iterator[File]:
     inflate = zlib.decompressobj(_WINDOW)
     out = _inflated(inflate, content, room)
     if not inflate.eof or inflate.unused_data.strip(b"\x00"):
-        raise zlib.error  # a member that is cut off, or another one behind it
+        raise zlib.error  # a truncated member, or a second one
     yield _file((name[:-3] if name.lower().endswith(".gz") else name) or name, out)
 
 
@@ -81,7 +81,7 @@ def _of_zip(name: str, content: bytes, room: Room) -> Iterator[File]:
 
 
 def _entries(content: bytes) -> int:
-    """How many there are, told before the directory is read."""
+    """Return the number of entries without reading the directory."""
     at = content.rfind(b"PK\x05\x06")
     if at < 0 or len(content) - at < 22:
         raise zipfile.BadZipFile
@@ -91,7 +91,7 @@ def _entries(content: bytes) -> int:
 
 
 def _office(name: str, content: bytes, names: list[str]) -> File:
-    """A workbook is one file, whose reader unpacks it; texts and slides hold no data."""
+    """Return a workbook as one file, whose reader unpacks it; other Office documents contain no data."""
     sheets = any(inner.startswith("xl/") for inner in names) or (
         "mimetype" in names and b"opendocument.spreadsheet" in content[:200]
     )
@@ -101,7 +101,7 @@ def _office(name: str, content: bytes, names: list[str]) -> File:
 
 
 def _is_litter(name: str) -> bool:
-    """What systems put into archives on their own."""
+    """Return whether an entry is a file that operating systems add."""
     parts = name.replace("\\", "/").split("/")
     return "__MACOSX" in parts or parts[-1].startswith("._") or parts[-1] in (".DS_Store", "Thumbs.db", "desktop.ini")
 
@@ -124,7 +124,7 @@ def _entry(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, room: Room) -> File
 
 
 def _file(name: str, content: bytes) -> File:
-    """What was packed, by its bytes. An archive in an archive is a workbook, or is not looked into."""
+    """Return an unpacked file by its content. An archive in an archive is a workbook, or is not unpacked."""
     kind = kind_of(content)
     if kind == ContentKind.ZIP:
         return _inner(name, content)

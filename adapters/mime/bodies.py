@@ -1,4 +1,4 @@
-"""A part's body as bytes: what its transfer encoding says, or nothing when that is damaged."""
+"""Body of a part, decoded by its transfer encoding."""
 
 import binascii
 import re
@@ -9,7 +9,7 @@ _BROKEN = re.compile(rb"=(?![0-9A-Fa-f]{2}|[ \t]{0,80}\n|[ \t]{0,80}\Z)")
 
 
 def decoded(body: bytes, encoding: str) -> bytes | None:
-    """The content; None when it cannot be made out for certain: half a table would withdraw the other half."""
+    """Return the content, or None if it is damaged: a partial table would withdraw the missing items."""
     if encoding == "base64":
         return _base64(body)
     if encoding == "quoted-printable":

@@ -1,4 +1,4 @@
-"""Reads what a message says and which of its attachments are data."""
+"""Reader of a message and of its attachments with data."""
 
 import asyncio
 import hashlib
@@ -37,7 +37,7 @@ class MimeReader:
 
 
 def read(raw: bytes) -> ReadMessage:
-    """What the message says. Raises MessageUnreadable."""
+    """Parse a message. Raises MessageUnreadable."""
     taken = Taken(raw)
     subject, sender = header_text(taken.headers, "subject"), ""
     try:
@@ -74,7 +74,7 @@ def _of_leaf(name: str, leaf: Leaf, room: Room) -> Iterator[File]:
 
 
 def _once(files: Iterator[File]) -> Iterator[File]:
-    """The same data is read once, however often it is attached."""
+    """Mark repeated content as a duplicate, and set the digest of the others."""
     seen: set[str] = set()
     for file in files:
         if file.content is None:

@@ -1,4 +1,4 @@
-"""Takes a message apart into its parts in linear time: the standard parser goes through every line once for each level."""
+"""Parser of a message's parts in linear time: the standard parser reads every line once for each level."""
 
 import re
 from collections.abc import Iterator
@@ -22,7 +22,7 @@ _PARSER = BytesHeaderParser()
 
 @dataclass(frozen=True, slots=True)
 class Leaf:
-    """A part without parts: its headers, and its body as it was sent. `cut`: the message ends before it is told to."""
+    """Part without parts: its headers, and its body as sent. `cut` states that the message ends before the part."""
 
     headers: "Message[str, str]"
     body: bytes
@@ -30,14 +30,14 @@ class Leaf:
 
 
 class Taken:
-    """One message being taken apart; what is too much for a message is refused as a whole."""
+    """Message being split into parts; one beyond the limits is refused as a whole."""
 
     def __init__(self, raw: bytes) -> None:
         self._parts = 0
         self.headers, self._body = _split(raw.replace(b"\r\n", b"\n"))
 
     def leaves(self) -> Iterator[Leaf]:
-        """The parts that hold something, in order. Raises MessageUnreadable."""
+        """Yield the parts with content, in order. Raises MessageUnreadable."""
         yield from self._within(self.headers, self._body, 0, cut=False)
 
     def _within(self, headers: "Message[str, str]", body: bytes, depth: int, *, cut: bool) -> Iterator[Leaf]:
@@ -45,7 +45,7 @@ class Taken:
         if self._parts > MOST_PARTS:
             raise MessageUnreadable(f"The message has more than {MOST_PARTS} parts.")
         if depth > DEEPEST:
-            raise MessageUnreadable(f"The message's parts lie more than {DEEPEST} deep in each other.")
+            raise MessageUnreadable(f"The message's parts are nested more than {DEEPEST} levels deep.")
         kind, boundary = content_type(headers), _boundary(headers)
         if kind.startswith("multipart/") and boundary:
             for piece, open_ended in _pieces(body, boundary):
@@ -59,10 +59,10 @@ class Taken:
 
 
 def content_type(headers: "Message[str, str]") -> str:
-    """The declared type in lower case; what cannot be made out is plain text, as for none."""
+    """Return the declared type in lower case; text/plain for none or an invalid one."""
     try:
         return headers.get_content_type().lower()
-    except Exception:  # the standard library stumbles over some headers in ways that it does not declare
+    except Exception:  # the standard library raises undocumented errors for some headers
         return "text/plain"
 
 
@@ -77,7 +77,7 @@ def _split(piece: bytes) -> tuple["Message[str, str]", bytes]:
         raise MessageUnreadable(f"The headers of a part take more than {LONGEST_HEADERS} bytes.")
     try:
         headers = _PARSER.parsebytes(head)
-    except Exception as error:  # the same as above
+    except Exception as error:  # as above
         raise MessageUnreadable("The headers of a part cannot be read.") from error
     if len(headers) > _MOST_FIELDS:
         raise MessageUnreadable(f"A part has more than {_MOST_FIELDS} headers.")
@@ -85,7 +85,7 @@ def _split(piece: bytes) -> tuple["Message[str, str]", bytes]:
 
 
 def has_parameters(headers: "Message[str, str]", name: str) -> bool:
-    """Whether a header's parameters can be asked for: the standard parser takes a square of their number to tell them apart."""
+    """Return whether a header's parameters are few enough, as the standard parser takes quadratic time."""
     value = str(headers.get(name, ""))
     return len(value) <= _LONGEST_VALUE and value.count(";") <= _MOST_PARAMETERS
 
@@ -95,7 +95,7 @@ def _boundary(headers: "Message[str, str]") -> bytes | None:
         return None
     try:
         text = headers.get_boundary()
-    except Exception:  # the same
+    except Exception:  # as above
         return None
     if not text or len(text) > _LONGEST_BOUNDARY:
         return None
@@ -103,7 +103,7 @@ def _boundary(headers: "Message[str, str]") -> bytes | None:
 
 
 def _pieces(body: bytes, boundary: bytes) -> Iterator[tuple[bytes, bool]]:
-    """What stands between the boundary's lines, and whether the line that ends the last one is missing."""
+    """Yield the parts between the boundary's lines, and whether the closing line is missing."""
     line = re.compile(rb"(?:\A|\n)--" + re.escape(boundary) + rb"(--)?[ \t]*(?=\n|\Z)")
     start: int | None = None
     for found in line.finditer(body):

@@ -1,4 +1,4 @@
-"""What a message's headers say in words: its author, its subject, the names of its files."""
+"""Texts in a message's headers: its author, its subject, the names of its files."""
 
 from email.errors import HeaderParseError
 from email.header import decode_header
@@ -12,12 +12,12 @@ from domain.sources.senders import address_of
 
 _LONGEST = 8 * 1024
 _LONGEST_NAME = 1024
-"""Encoded words are told apart in a square of the length, and a message may have a thousand names."""
+"""Encoded words are parsed in quadratic time, and a message may have a thousand names."""
 _LONGEST_FROM = 2 * 1024
 
 
 def author_of(headers: "Message[str, str]") -> str:
-    """The one author's address. Raises MessageUnreadable for none, and for more than one: which of them is meant, nobody knows."""
+    """Return the address of the one author. Raises MessageUnreadable for none and for several."""
     fields = headers.get_all("from", [])
     if len(fields) != 1:
         raise MessageUnreadable(f"The message has {len(fields)} From headers; it must have one.")
@@ -26,7 +26,7 @@ def author_of(headers: "Message[str, str]") -> str:
         raise MessageUnreadable("The From header is too long to be read.")
     try:
         found = getaddresses([text.replace("\n", " ")])
-    except Exception as error:  # the standard library stumbles over some addresses in ways that it does not declare
+    except Exception as error:  # the standard library raises undocumented errors for some addresses
         raise MessageUnreadable("The From header cannot be read.") from error
     addresses = [address for _, address in found]
     if len(addresses) != 1 or address_of(_whole(addresses[0])) is None:
@@ -35,7 +35,7 @@ def author_of(headers: "Message[str, str]") -> str:
 
 
 def _whole(text: str) -> str:
-    """The text as UTF-8, where a header was sent so without saying it."""
+    """Return the text decoded as UTF-8, if a header contains raw UTF-8."""
     try:
         return text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
     except UnicodeEncodeError:
@@ -43,7 +43,7 @@ def _whole(text: str) -> str:
 
 
 def header_text(headers: "Message[str, str]", name: str) -> str:
-    """A header in words: encoded words decoded, one line, nothing unprintable."""
+    """Return a header as text: encoded words decoded, one line, nothing unprintable."""
     value = headers.get(name)
     return "" if value is None else _decoded(str(value))
 
@@ -67,7 +67,7 @@ def _clean(text: str) -> str:
 
 
 def filename_of(headers: "Message[str, str]") -> str:
-    """The file's name without folders, however it is written (RFC 2231, RFC 2047, plain); empty when there is none."""
+    """Return the file's name without folders (RFC 2231, RFC 2047, plain); empty if there is none."""
     if not (has_parameters(headers, "content-disposition") and has_parameters(headers, "content-type")):
         return "unnamed"
     try:
@@ -75,13 +75,13 @@ def filename_of(headers: "Message[str, str]") -> str:
         if given is None:
             given = headers.get_param("name", None, "content-type")
         name = "" if given is None else _parameter(given)
-    except Exception:  # the same as above
+    except Exception:  # as above
         return ""
     return plain_name(_decoded(name[:_LONGEST_NAME]))
 
 
 def _parameter(value: str | tuple[str | None, str | None, str]) -> str:
-    """Decode a parameter's value; the standard library's decoding of RFC 2231 takes any codec that Python has."""
+    """Decode a parameter's value, as the standard library's decoding of RFC 2231 accepts any codec of Python."""
     if isinstance(value, str):
         return unquote(value)
     charset, _, text = value
@@ -91,10 +91,10 @@ def _parameter(value: str | tuple[str | None, str | None, str]) -> str:
 
 
 def plain_name(name: str) -> str:
-    """The last part of a path, printable, and short enough to be kept."""
+    """Return the last part of a path, printable and bounded in length."""
     return _clean(name.replace("\\", "/").rpartition("/")[2])[-255:].strip()
 
 
 def disposition_of(headers: "Message[str, str]") -> str:
-    """`attachment`, `inline` or another word; empty when there is none."""
+    """Return `attachment`, `inline` or another word; empty if there is none."""
     return str(headers.get("content-disposition", "")).partition(";")[0].strip().lower()

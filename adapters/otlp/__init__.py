@@ -1,1 +1,1 @@
-"""OpenTelemetry: spans and figures to a collector by OTLP over HTTP. Imported only where JOINERY_OTLP_URL is set."""
+"""OpenTelemetry: spans and metrics to a collector by OTLP over HTTP. Imported only if JOINERY_OTLP_URL is set."""

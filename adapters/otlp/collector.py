@@ -1,4 +1,4 @@
-"""Where the collector is, and what every export says of the process that it comes from."""
+"""Address of the collector, and the resource attributes of the exporting process."""
 
 import logging
 from dataclasses import dataclass
@@ -7,15 +7,15 @@ from time import monotonic
 from opentelemetry.sdk.resources import Resource
 
 TIMEOUT = 5.0
-"""Seconds that one export may take, further tries included."""
+"""Seconds that one export may take, including retries."""
 CLOSING = 2.0
-"""Seconds that a process which stops waits for its last spans and figures to be taken."""
+"""Seconds that a stopping process waits for its last export."""
 _QUIET = 60.0
 
 
 @dataclass(frozen=True, slots=True)
 class Collector:
-    """OTLP over HTTP at `url`, such as `http://localhost:4318`; `process` is what exports (`joinery-api`)."""
+    """OTLP over HTTP at `url`, such as `http://localhost:4318`; `process` is the exporter (`joinery-api`)."""
 
     url: str
     process: str
@@ -24,20 +24,20 @@ class Collector:
 
     @property
     def resource(self) -> Resource:
-        """Who exports; OTEL_RESOURCE_ATTRIBUTES may say more."""
+        """Resource attributes of the exporter, extended by OTEL_RESOURCE_ATTRIBUTES."""
         named = {"service.name": self.process, "service.version": self.version, "service.instance.id": self.instance}
         return Resource.create({**named, "service.namespace": "joinery"})
 
 
-class _NowAndThen(logging.Filter):
-    """Of each module at most one line a minute: while the collector is away, every export says so."""
+class _RateLimitFilter(logging.Filter):
+    """Filter that passes at most one record a minute of each logger, as every export fails while the collector is down."""
 
     def __init__(self) -> None:
         super().__init__()
         self._last: dict[str, float] = {}
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Whether it is time to say something again. Without tracebacks: they would be of the exporter's own insides."""
+        """Return whether the record is due; its traceback is removed, as it shows only the exporter's internals."""
         now, last = monotonic(), self._last.get(record.name)
         if last is not None and now - last < _QUIET:
             return False
@@ -47,12 +47,12 @@ class _NowAndThen(logging.Filter):
 
 
 def quiet() -> None:
-    """Have the exporters' troubles told now and then."""
+    """Limit the rate of the exporters' log records."""
     for name in (
         "opentelemetry.exporter.otlp.proto.http.trace_exporter",
         "opentelemetry.exporter.otlp.proto.http.metric_exporter",
         "opentelemetry.sdk._shared_internal",
     ):
         logger = logging.getLogger(name)
-        if not any(isinstance(one, _NowAndThen) for one in logger.filters):
-            logger.addFilter(_NowAndThen())
+        if not any(isinstance(log_filter, _RateLimitFilter) for log_filter in logger.filters):
+            logger.addFilter(_RateLimitFilter())

@@ -1,4 +1,4 @@
-"""What /metrics shows, to a collector: read now and then by a thread of its own, and told as it stands."""
+"""Export of the metrics of /metrics to a collector, at intervals and in a separate thread."""
 
 import contextlib
 import logging
@@ -25,7 +25,7 @@ LOG = logging.getLogger("joinery.metrics")
 
 
 class OtlpMetrics:
-    """Exports what `collect` answers from `start` to `close`."""
+    """Exporter of the metrics that `collect` returns, from `start` to `close`."""
 
     def __init__(self, collector: Collector, collect: Callable[[], Iterable[Metric]], every: float = EVERY) -> None:
         quiet()
@@ -39,11 +39,11 @@ class OtlpMetrics:
         self._thread = threading.Thread(target=self._run, name="figures to the collector", daemon=True)
 
     def start(self) -> None:
-        """Begin to export."""
+        """Start the export thread."""
         self._thread.start()
 
     def close(self) -> None:
-        """Export once more, for a moment at most. Blocks; for a thread beside the loop."""
+        """Export once more, within CLOSING seconds. Blocks, so it runs in a thread."""
         self._stopped.set()
         self._thread.join(CLOSING)
         with contextlib.suppress(Exception):
@@ -70,7 +70,7 @@ class OtlpMetrics:
 
 
 def told(family: Metric, since: int, now: int) -> export.Metric | None:
-    """A family of Prometheus' as OpenTelemetry has it; None for one that has nothing to say yet. Times in nanoseconds."""
+    """Convert a Prometheus metric family to OpenTelemetry, or return None without samples. Times are in nanoseconds."""
     data: export.Sum | export.Gauge | export.Histogram
     if not family.samples:
         return None

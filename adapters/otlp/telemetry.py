@@ -1,4 +1,4 @@
-"""Spans and figures of one process, on their way to one collector."""
+"""Spans and metrics of one process for one collector."""
 
 import asyncio
 from secrets import token_hex

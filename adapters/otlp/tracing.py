@@ -1,4 +1,4 @@
-"""Spans to a collector: kept in a bounded queue, sent in batches by a thread of their own."""
+"""Export of spans to a collector, from a bounded queue, in batches and in a separate thread."""
 
 import contextlib
 import threading
@@ -16,7 +16,7 @@ from domain.kernel.trace_context import TraceContext, context_of
 from ports.telemetry import Note, SpanKind
 
 QUEUE = 8_192
-"""Spans that wait to be sent; while the collector takes none, further ones are dropped."""
+"""Spans that wait to be sent; surplus ones are dropped."""
 BATCH = 512
 EVERY = 1_000
 """Milliseconds between batches."""
@@ -30,9 +30,9 @@ _KINDS = {
 _NOWHERE = Context()
 
 
-def _span_context(told: TraceContext) -> trace.SpanContext:
-    flags = trace.TraceFlags(trace.TraceFlags.SAMPLED if told.sampled else trace.TraceFlags.DEFAULT)
-    return trace.SpanContext(int(told.trace, 16), int(told.span, 16), is_remote=True, trace_flags=flags)
+def _span_context(context: TraceContext) -> trace.SpanContext:
+    flags = trace.TraceFlags(trace.TraceFlags.SAMPLED if context.sampled else trace.TraceFlags.DEFAULT)
+    return trace.SpanContext(int(context.trace, 16), int(context.span, 16), is_remote=True, trace_flags=flags)
 
 
 class OtlpSpan:
@@ -54,7 +54,7 @@ class OtlpSpan:
 
 
 class OtlpTracing:
-    """Tracing. Which share of traces is recorded OTEL_TRACES_SAMPLER says, all of them unless it is set."""
+    """Tracing. OTEL_TRACES_SAMPLER sets the share of recorded traces; the default is all."""
 
     def __init__(self, collector: Collector) -> None:
         quiet()
@@ -72,17 +72,21 @@ class OtlpTracing:
     def span(
         self, name: str, kind: SpanKind, *, parent: str | None = None, link: str | None = None
     ) -> Iterator[OtlpSpan]:
-        above, beside = context_of(parent), context_of(link)
-        within = trace.set_span_in_context(trace.NonRecordingSpan(_span_context(above))) if above else _NOWHERE
-        links = [trace.Link(_span_context(beside))] if beside else None
+        parent_context, link_context = context_of(parent), context_of(link)
+        within = (
+            trace.set_span_in_context(trace.NonRecordingSpan(_span_context(parent_context)))
+            if parent_context
+            else _NOWHERE
+        )
+        links = [trace.Link(_span_context(link_context))] if link_context else None
         with self._tracer.start_as_current_span(
             name, within, _KINDS[kind], links=links, record_exception=False, set_status_on_exception=False
         ) as span:
-            made = OtlpSpan(span)
+            otlp_span = OtlpSpan(span)
             try:
-                yield made
+                yield otlp_span
             except BaseException as error:
-                made.failed(type(error).__name__)
+                otlp_span.failed(type(error).__name__)
                 raise
 
     def current(self) -> str | None:
@@ -92,7 +96,7 @@ class OtlpTracing:
         return str(TraceContext(f"{found.trace_id:032x}", f"{found.span_id:016x}", found.trace_flags.sampled))
 
     def close(self) -> None:
-        """Send what waits, for a moment at most: a collector that hangs keeps no process from stopping. Blocks."""
+        """Send the waiting spans within CLOSING seconds, so that a hanging collector cannot block shutdown. Blocks."""
         closing = threading.Thread(
             target=self._provider.shutdown, name="last spans", daemon=True
         )  # it waits for half a minute

@@ -1,1 +1,1 @@
-"""Connectors as plugins: which may load, what loaded, and the bridge from their kit to the port."""
+"""Connectors as plugins: allowlist, loading, and the adapter from their kit to the port."""

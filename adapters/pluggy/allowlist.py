@@ -1,4 +1,4 @@
-"""Reads plugins.toml, the operator's list of plugins that may load: what it does not name is never imported."""
+"""Parser of plugins.toml, the operator's list of permitted plugins; others are never imported."""
 
 import re
 import tomllib
@@ -17,12 +17,12 @@ _ANY_VERSION = SpecifierSet()
 
 
 class AllowlistError(Exception):
-    """plugins.toml cannot be read; the message says where and why."""
+    """Invalid plugins.toml; the message states where and why."""
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One plugin that may load: a built-in module (`connectors.csv`) or an installed distribution.
+    """Permitted plugin: a built-in module (`connectors.csv`) or an installed distribution.
 
     `hosts` are the names its connectors may reach (`api.acme.example`, `*.acme.example`, `*` for any public one).
     """
@@ -35,29 +35,29 @@ class Entry:
 
     @property
     def label(self) -> str:
-        """How reports name it."""
+        """Name in reports."""
         return self.module or self.distribution or ""
 
 
 @dataclass(frozen=True, slots=True)
 class Allowlist:
-    """The plugins that may load, in the order in which they do."""
+    """Permitted plugins, in loading order."""
 
     entries: tuple[Entry, ...]
 
     def named(self, distribution: str) -> bool:
-        """Whether a distribution is listed, enabled or not."""
+        """Return whether a distribution is listed, enabled or not."""
         names = {canonicalize_name(entry.distribution) for entry in self.entries if entry.distribution}
         return canonicalize_name(distribution) in names
 
 
 _BUILT_IN = ("csv", "shopify", "api", "woocommerce", "bigcommerce", "json_ld")
 BUILT_IN = Allowlist(tuple(Entry(module=f"connectors.{name}") for name in _BUILT_IN))
-"""What loads where there is no plugins.toml."""
+"""Plugins without a plugins.toml."""
 
 
 def read(path: Path) -> Allowlist:
-    """The list in the file; BUILT_IN when there is no such file. Raises AllowlistError."""
+    """Return the list in the file, or BUILT_IN if the file does not exist. Raises AllowlistError."""
     try:
         text = path.read_text(encoding="utf-8")
     except FileNotFoundError:
@@ -70,19 +70,19 @@ def read(path: Path) -> Allowlist:
         raise AllowlistError(f"{path.name} is not TOML: {error}") from None
     rows = tables.pop("plugin", [])
     if tables or not isinstance(rows, list):
-        raise AllowlistError(f"{path.name} holds nothing but [[plugin]] tables")
+        raise AllowlistError(f"{path.name} may contain only [[plugin]] tables")
     return Allowlist(tuple(_entry(row, f"{path.name}, [[plugin]] {at}") for at, row in enumerate(rows, start=1)))
 
 
 def _entry(row: Any, place: str) -> Entry:
     if not isinstance(row, dict):
-        raise AllowlistError(f"{place}: it is no table")
+        raise AllowlistError(f"{place}: this is not a table")
     if unknown := row.keys() - _KEYS:
         raise AllowlistError(f"{place}: unknown key {', '.join(sorted(unknown))}")
     module, distribution = _origin(row, place)
     enabled = row.get("enabled", True)
     try:
-        version = SpecifierSet(str(row.get("version", "")))  # what is no text is no range as text either
+        version = SpecifierSet(str(row.get("version", "")))  # other types give no valid range as text either
     except InvalidSpecifier:
         raise AllowlistError(f'{place}: version is a range such as ">=1.2,<2"') from None
     if not isinstance(enabled, bool):
@@ -112,7 +112,7 @@ def _hosts(hosts: Any, place: str, *, built_in: bool) -> frozenset[str]:
 
 
 def in_range(version: str, wanted: SpecifierSet) -> bool:
-    """Return whether a version lies in a range (PEP 440); one that is no version lies in no range but the empty one."""
+    """Return whether a version is in a range (PEP 440); an invalid version is in the empty range only."""
     try:
         return wanted.contains(version, prereleases=True)
     except InvalidVersion:

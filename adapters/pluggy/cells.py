@@ -1,6 +1,6 @@
-"""Bounds every cell that a connector hands over, whoever wrote it: what is beyond is taken as absent, never cut.
+"""Limits of every cell from any connector: a cell beyond them is treated as absent, never truncated.
 
-Half a price, a measure or a key would be another one; a text that is longer than any a product keeps says nothing.
+A truncated price, measure or key would be another value, and no product keeps a longer text.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -12,22 +12,22 @@ from connectors.sdk.context import Limits
 from domain.ingestion.model import Row
 
 Tell = Callable[[str, int | None, str | None], None]
-"""Told of what is left out: why, the row's line and the column's header."""
+"""Receives the reason, the row's line and the column's header of an omitted cell."""
 
 _DIGITS = 200
 _BITS = 660
-"""The room that whole numbers of 200 digits, rounded down, have."""
+"""Bits of a whole number of 200 digits, rounded down."""
 _USUAL = 2**63
 _SMALL_ITEMS = 50 + 50 * 20
 _SMALL_CHARS = 50 * 20 * 500
 _DEPTH = 32
 _NESTED = 8
-"""How many times the characters of a text a list or an object may hold."""
+"""Characters of a list or an object, as a multiple of those of a text."""
 _LONGEST_HEADER = 1_000
 
 
 def named(headers: Sequence[str], tell: Tell) -> tuple[str, ...]:
-    """The headers, over-long ones cut; no column is known by so long a name, so nothing is read otherwise for it."""
+    """Return the headers, truncating those that are too long; no known column has such a long name."""
     if max(map(len, headers), default=0) <= _LONGEST_HEADER:
         return tuple(headers)
     for place, header in enumerate(headers, start=1):
@@ -37,23 +37,23 @@ def named(headers: Sequence[str], tell: Tell) -> tuple[str, ...]:
 
 
 def bounded(rows: Iterable[Row], headers: Sequence[str], limits: Limits, tell: Tell) -> Iterator[Row]:
-    """The rows, each cell within `limits.cell_chars` and `limits.cell_items` or None."""
+    """Yield the rows, with None for each cell beyond `limits.cell_chars` or `limits.cell_items`."""
     most = limits.cell_chars
     inside = 2 if limits.cell_items >= _SMALL_ITEMS and limits.cell_chars * _NESTED >= _SMALL_CHARS else 0
     for row in rows:
         try:
-            # Texts that are short enough taken together are so each by itself, which costs one look a row.
-            fits = len("".join(row[1])) <= most  # type: ignore[arg-type]  # cells that are no text are told by TypeError
+            # If all texts together are short enough, each of them is; this takes one check a row.
+            fits = len("".join(row[1])) <= most  # type: ignore[arg-type]  # other cells raise TypeError
         except TypeError:
             fits = _all_small(row[1], most, inside)
         yield row if fits else _fitted(row, headers, limits, tell)
 
 
 def _all_small(cells: Iterable[Any], most: int, inside: int) -> bool:
-    """Whether nothing needs a closer look: texts, usual numbers, blanks, and short lists and objects of such.
+    """Return whether all cells are clearly small: texts, usual numbers, blanks, and short lists and objects of these.
 
-    A list or an object that passes has at most 50 objects of 10 names and texts of 500 characters; `inside` is how many
-    levels of them may be there.
+    An accepted list or object has at most 50 objects of 10 names and texts of 500 characters; `inside` is the number of
+    permitted levels.
     """
     for cell in cells:
         kind = cell.__class__
@@ -91,7 +91,7 @@ def _fitted(row: Row, headers: Sequence[str], limits: Limits, tell: Tell) -> Row
 
 
 def _fault(cell: Any, limits: Limits) -> str | None:
-    """Why a cell is beyond its bounds, or None."""
+    """Return why a cell is beyond its limits, or None."""
     if cell.__class__ is bool:
         return None
     if isinstance(cell, str):
@@ -112,25 +112,25 @@ def _number_fault(cell: Any) -> str | None:
 
 
 def _nested_fault(cell: Any, limits: Limits) -> str | None:
-    """The same for a list or an object: its items and texts at every level are counted together."""
+    """Return why a list or an object is beyond its limits, or None; values at all levels are counted together."""
     items, characters = limits.cell_items, limits.cell_chars * _NESTED
     level = [cell]
     for _ in range(_DEPTH):
         items -= sum(map(len, level))
         if items < 0:
             return f"holds more than {limits.cell_items:,} items"
-        held = [item for value in level for item in _held(value)]
-        characters -= sum(len(item) for item in held if isinstance(item, str))
+        inner = [item for value in level for item in _contents(value)]
+        characters -= sum(len(item) for item in inner if isinstance(item, str))
         if characters < 0:
             return f"holds more than {limits.cell_chars * _NESTED:,} characters"
-        if fault := next(filter(None, map(_number_fault, held)), None):
+        if fault := next(filter(None, map(_number_fault, inner)), None):
             return f"holds what {fault}"
-        level = [item for item in held if isinstance(item, (list, tuple, dict))]
+        level = [item for item in inner if isinstance(item, (list, tuple, dict))]
         if not level:
             return None
     return f"is nested more than {_DEPTH} levels deep"
 
 
-def _held(value: Any) -> Iterable[Any]:
-    """What a list holds; the names and the values of an object."""
+def _contents(value: Any) -> Iterable[Any]:
+    """Return the values of a list, or the names and values of an object."""
     return chain(value, value.values()) if isinstance(value, dict) else value

@@ -1,4 +1,4 @@
-"""Looks a connector's description over before anything relies on it."""
+"""Validation of a connector's description before it is used."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -14,9 +14,9 @@ _DRAFT = "https://json-schema.org/draft/2020-12/schema"
 
 
 def faults(spec: object) -> list[str]:
-    """What is wrong with a description, in sentences; empty when it may be used."""
+    """Return the faults of a description as sentences; empty if it is valid."""
     if not isinstance(spec, ConnectorSpec):
-        return ["it is no ConnectorSpec"]
+        return ["it is not a ConnectorSpec"]
     if spec.api != API:
         return [f"it is written for version {spec.api!r} of the connector interface; this is version {API}"]
     return [*_plain(spec), *_schemas(spec)]
@@ -58,7 +58,7 @@ def _schemas(spec: ConnectorSpec) -> Iterator[str]:
 
 def _schema_fault(schema: object) -> str | None:
     if not isinstance(schema, Mapping):
-        return "is no JSON Schema"
+        return "is not a JSON Schema"
     if schema.get("$schema", _DRAFT) != _DRAFT:
         return "is not of Draft 2020-12"
     if schema.get("type") != "object":
@@ -68,7 +68,7 @@ def _schema_fault(schema: object) -> str | None:
     try:
         jsonschema_rs.Draft202012Validator(dict(schema))
     except (ValueError, TypeError) as error:
-        return f"is no valid JSON Schema (Draft 2020-12): {' '.join(str(error).split())[:200]}"
+        return f"is not a valid JSON Schema (Draft 2020-12): {' '.join(str(error).split())[:200]}"
     return None
 
 

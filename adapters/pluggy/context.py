@@ -1,4 +1,4 @@
-"""What a connector is handed: the job's settings and a client that keeps to the hosts its plugin may reach."""
+"""Environment of a connector: the job's settings and a client limited to its plugin's hosts."""
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping, Sequence
@@ -15,7 +15,7 @@ from domain.kernel.clock import CLOCK
 
 @dataclass(frozen=True, slots=True)
 class HostContext:
-    """The context of one fetch or reading (connectors.sdk.Context)."""
+    """Context of one fetch or parse (connectors.sdk.Context)."""
 
     config: Mapping[str, Any]
     credentials: Mapping[str, Any] | None = field(repr=False)
@@ -30,17 +30,17 @@ class HostContext:
         return CLOCK.now()
 
     async def sleep(self, seconds: float) -> None:
-        """Wait."""
+        """Wait for some seconds."""
         await asyncio.sleep(seconds)
 
     def report(self, report: Report) -> None:
-        """Pass on what could not be kept as it was."""
+        """Pass the report to `reported`."""
         self.reported(report)
 
 
 @dataclass(frozen=True, slots=True)
 class _Response:
-    """An answer whose chunks raise failures as the kit's own errors."""
+    """Response whose chunks raise failures as the kit's errors."""
 
     status: int
     headers: Mapping[str, str]
@@ -50,24 +50,24 @@ class _Response:
 
 @runtime_checkable
 class PacingClient(Protocol):
-    """A client that shares its turns at a host among those who ask."""
+    """Client that shares the turns at a host among its callers."""
 
     def asking(self, caller: str, account: frozenset[str]) -> HttpClient:
-        """The client as an organisation asks through it, signed in by these texts or by none."""
+        """Return a client for an organisation, signed in by these texts or none."""
         ...
 
 
 def asking(client: HttpClient, caller: str, account: frozenset[str]) -> HttpClient:
-    """The client as an organisation asks through it."""
+    """Return a client for an organisation, or the same client if it has no turns."""
     return client.asking(caller, account) if isinstance(client, PacingClient) else client
 
 
 class NotOurTurn(RetryLater):
-    """The host was not asked, so that nobody else is held up by us, or us by it."""
+    """Host that was not requested, as no turn was free."""
 
 
 class BoundHttp:
-    """The guarded client as one plugin may use it: its hosts only, its failures as connectors.sdk errors.
+    """Guarded client of one plugin: limited to its hosts, with failures as connectors.sdk errors.
 
     `secrets` are the texts of the source's credentials. `last` is the last response, for the report of a failure.
     """
@@ -101,7 +101,7 @@ class BoundHttp:
         return self._bound(self._client.post(url, body=body, headers=headers, hosts=self._narrowed(hosts)))
 
     def _narrowed(self, hosts: frozenset[str] | None) -> frozenset[str] | None:
-        """A connector may narrow what its plugin may reach only where that is any host at all."""
+        """Return the permitted hosts; a connector may restrict them only if its plugin may reach any host."""
         if "*" in self._hosts:
             return hosts
         return self._hosts

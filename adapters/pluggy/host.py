@@ -1,4 +1,4 @@
-"""Runs connectors on behalf of the pipeline: the kit's types and errors on one side, the port's on the other."""
+"""Runner of connectors, which converts between the kit's types and errors and the port's."""
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping, Sequence
@@ -46,14 +46,14 @@ _END = object()
 def connect(
     plugins: Path, http: sdk.HttpClient, *, product_version: str, limits: sdk.Limits | None = None
 ) -> "PluggyConnectors":
-    """Load what plugins.toml lists (the built-in ones where there is no such file). Raises AllowlistError."""
+    """Load the plugins in plugins.toml, or the built-in ones without that file. Raises AllowlistError."""
     return PluggyConnectors(load(read(plugins), product_version=product_version), http, limits=limits)
 
 
 class PluggyConnectors:
     """ports.connectors.Connectors over loaded plugins.
 
-    `http` is the guarded client; `limits` bound every fetch and reading.
+    `http` is the guarded client; `limits` bound every fetch and parse.
     """
 
     def __init__(self, loaded: Loaded, http: sdk.HttpClient, *, limits: sdk.Limits | None = None) -> None:
@@ -63,7 +63,7 @@ class PluggyConnectors:
         self._infos = {name: _info(provided) for name, provided in sorted(loaded.connectors.items())}
 
     def report(self) -> list[PluginReport]:
-        """What became of each plugin, listed or found, in the order of plugins.toml."""
+        """Return the state of each plugin that is listed or installed, in the order of plugins.toml."""
         return list(self._loaded.reports)
 
     def infos(self) -> Sequence[ConnectorInfo]:
@@ -80,7 +80,7 @@ class PluggyConnectors:
                 )
             return provided.spec.open().fetch(context)
 
-        return self._asked(name, job, self._limits, opening)
+        return self._open_fetch(name, job, self._limits, opening)
 
     def check(self, name: str, job: Job, item: Item) -> AbstractAsyncContextManager[Answer]:
         asked = sdk_spec.Item(item.product_key, item.variant_key, item.sku)
@@ -88,14 +88,14 @@ class PluggyConnectors:
         def opening(provided: Provided, context: HostContext) -> AbstractAsyncContextManager[Fetched]:
             connector = provided.spec.open()
             if not provided.spec.checks or not isinstance(connector, sdk_spec.StockChecker):
-                raise BadData(f"The connector {name} cannot ask for a single item.")
+                raise BadData(f"The connector {name} cannot check a single item.")
             return connector.check(context, asked)
 
-        return self._asked(name, job, _of_a_check(self._limits), opening)
+        return self._open_fetch(name, job, _of_a_check(self._limits), opening)
 
     @asynccontextmanager
-    async def _asked(self, name: str, job: Job, limits: sdk.Limits, opened: Opening) -> AsyncIterator[Answer]:
-        """What a connector answers, within the limits; everything is closed on leaving."""
+    async def _open_fetch(self, name: str, job: Job, limits: sdk.Limits, opened: Opening) -> AsyncIterator[Answer]:
+        """Yield the connector's response within the limits; everything is closed on leaving."""
         deadline = asyncio.get_running_loop().time() + limits.fetch_seconds
         if (provided := self._provided(name)) is None:
             raise FetchFailed(
@@ -168,8 +168,8 @@ class PluggyConnectors:
     async def _chunks(
         self, name: str, job: Job, fetched: Fetched, deadline: float, context: HostContext
     ) -> AsyncGenerator[bytes, None]:
-        """The snapshot's bytes, bounded; never waits beyond the deadline."""
-        left = most = context.limits.snapshot_bytes
+        """Yield the snapshot's bytes, bounded in size and time."""
+        remaining = most = context.limits.snapshot_bytes
         walk = aiter(fetched.chunks)
         while True:
             with _fetching(name, job, context.http):
@@ -177,28 +177,28 @@ class PluggyConnectors:
                     chunk = await anext(walk, None)
                 if chunk is None:
                     return
-                left -= len(chunk)
-                if left < 0:
+                remaining -= len(chunk)
+                if remaining < 0:
                     raise BadData(f"The feed is larger than {most // (1024 * 1024)} MiB.")
             yield chunk
 
     def _rows(self, name: str, job: Job, table: sdk_tables.Table, deadline: float) -> Iterator[Row]:
-        """The rows as they are; time and number are looked at once in 4,096 rows, so that they cost nothing each."""
+        """Yield the rows unchanged; time and number are checked every 4,096 rows, for speed."""
         rows = table.rows
-        left = self._limits.rows
+        remaining = self._limits.rows
         with _parsing(name, job):
             while (first := next(rows, _END)) is not _END:
                 yield first  # type: ignore[misc]
                 yield from islice(rows, _STRIDE - 1)
-                left -= _STRIDE
-                if left < 0:
+                remaining -= _STRIDE
+                if remaining < 0:
                     raise BadData(f"the feed has more than {self._limits.rows:,} rows")
                 if monotonic() > deadline:
                     raise BadData("reading the feed takes too long")
 
 
 def _of_a_check(limits: sdk.Limits) -> sdk.Limits:
-    """Somebody waits for one item: no more than a page, soon, and without waiting for the source."""
+    """Return the limits of a stock check: one page, a short time, and no waits, as a caller is waiting."""
     return replace(
         limits,
         snapshot_bytes=min(limits.snapshot_bytes, limits.page_bytes),
@@ -213,7 +213,7 @@ def _no_header(_: Sequence[str]) -> int:
 
 def _info(provided: Provided) -> ConnectorInfo:
     spec = provided.spec
-    described: Any = {one.name: getattr(spec, one.name) for one in fields(ConnectorInfo) if hasattr(spec, one.name)}
+    described: Any = {item.name: getattr(spec, item.name) for item in fields(ConnectorInfo) if hasattr(spec, item.name)}
     described["checks"] = spec.checks and spec.fetches
     return ConnectorInfo(**described, distribution=provided.distribution, version=provided.version)
 
@@ -233,7 +233,7 @@ def _answer(fetched: Fetched, chunks: AsyncIterator[bytes], job: Job) -> Answer:
 
 @contextmanager
 def _fetching(name: str, job: Job, http: BoundHttp) -> Iterator[None]:
-    """Turn everything a connector may raise while it fetches into FetchFailed, without the credentials' text."""
+    """Translate every exception of a fetch to FetchFailed, without the credentials' texts."""
     try:
         yield
     except Exception as error:
@@ -255,7 +255,7 @@ def _failure(error: Exception, name: str, job: Job) -> FetchFailed:
 
 
 def _code(error: ConnectorError) -> str:
-    """The source's status_reason code (docs/conventions.md#enumerations)."""
+    """Return the source's status_reason code (docs/conventions.md#enumerations)."""
     if isinstance(error, Refused):
         return "credentials_refused" if error.credentials else "fetch_refused"
     return "parse_failed" if isinstance(error, BadData) else "fetch_failed"
@@ -263,7 +263,7 @@ def _code(error: ConnectorError) -> str:
 
 @contextmanager
 def _parsing(name: str, job: Job) -> Iterator[None]:
-    """The same while it reads: ParseFailed."""
+    """Translate every exception of a parse to ParseFailed."""
     try:
         yield
     except ConnectorError as error:
@@ -279,7 +279,7 @@ def _public_url(url: str, job: Job) -> str:
 
 
 def _clean(error: Exception, job: Job) -> str:
-    """The error's message, one line, bounded, with every value of the credentials hidden in any usual spelling."""
+    """Return the error's message as one bounded line, with every value of the credentials hidden."""
     text = _redact(" ".join(str(error).split()), job)[:500] or type(error).__name__
     return text[:1].upper() + text[1:]
 
@@ -300,7 +300,7 @@ def _secrets(credentials: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _teller(sheet: str | None, reported: Callable[[Problem], None]) -> Tell:
-    """Tell of what is too long to be taken."""
+    """Return a function that reports an oversized value as a problem."""
     return lambda detail, line, column: reported(Problem("row", ProblemKind.TOO_LONG, detail, line, column, sheet))
 
 

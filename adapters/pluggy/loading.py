@@ -1,4 +1,4 @@
-"""Loads plugins one by one, so that a broken one is reported and left out while the others go on."""
+"""Loading of plugins one by one; a broken one is reported and skipped."""
 
 import importlib
 import importlib.metadata
@@ -27,7 +27,7 @@ State = Literal["loaded", "broken", "disabled", "not_listed"]
 
 @dataclass(frozen=True, slots=True)
 class PluginReport:
-    """What became of one plugin, for `joinery plugins list|check`, /readyz and the log; `reason` unless loaded."""
+    """State of one plugin, for `joinery plugins list|check`, /readyz and the log; with a `reason` unless loaded."""
 
     plugin: str
     state: State
@@ -40,7 +40,7 @@ class PluginReport:
 
 @dataclass(frozen=True, slots=True)
 class Provided:
-    """One usable connector and where it came from."""
+    """Usable connector and its origin."""
 
     spec: ConnectorSpec
     distribution: str
@@ -50,18 +50,18 @@ class Provided:
 
 @dataclass(slots=True)
 class Loaded:
-    """Every usable connector by name, and one report for each plugin that is listed or found."""
+    """All usable connectors by name, and one report for each plugin that is listed or installed."""
 
     connectors: dict[str, Provided] = field(default_factory=dict)
     reports: list[PluginReport] = field(default_factory=list)
 
 
 class _Broken(Exception):
-    """A plugin is left out; the message is the reason."""
+    """Reason to skip a plugin."""
 
 
 def load(allowlist: Allowlist, *, product_version: str) -> Loaded:
-    """Load what is listed and enabled, in order; report what is installed and unlisted. Never raises for a plugin."""
+    """Load the listed and enabled plugins in order, and report unlisted ones. Never raises for a plugin."""
     manager = pluggy.PluginManager(hooks.PROJECT)
     manager.add_hookspecs(hooks)
     loaded = Loaded()
@@ -89,7 +89,7 @@ def _loaded(manager: pluggy.PluginManager, entry: Entry, loaded: Loaded, product
 
 @dataclass(frozen=True, slots=True)
 class _Source:
-    """Where a plugin's modules come from. `modules` maps a plugin's name to the function that imports it."""
+    """Modules of a plugin. `modules` maps a plugin's name to the function that imports it."""
 
     distribution: str
     version: str
@@ -105,7 +105,7 @@ def _source(entry: Entry, product_version: str) -> _Source:
         found = importlib.metadata.distribution(name)
         version = found.version
         points = [point for point in found.entry_points if point.group == hooks.ENTRY_POINT_GROUP]
-        wanted = lacking(found.requires or ())
+        missing_range = lacking(found.requires or ())
     except importlib.metadata.PackageNotFoundError:
         raise _Broken("the distribution is not installed") from None
     except Exception as error:
@@ -114,28 +114,28 @@ def _source(entry: Entry, product_version: str) -> _Source:
         raise _Broken(f"version {version} is installed; plugins.toml allows {entry.version}")
     if not points:
         raise _Broken(f"it has no entry point in the group {hooks.ENTRY_POINT_GROUP}")
-    if wanted is not None:
-        raise _Broken(f"it needs {DISTRIBUTION} {wanted}; this Joinery has {VERSION}")
+    if missing_range is not None:
+        raise _Broken(f"it needs {DISTRIBUTION} {missing_range}; this Joinery has {VERSION}")
     provide()
     return _Source(name, version, {f"{name}:{point.name}": point.load for point in points})
 
 
 def _offered(manager: pluggy.PluginManager, name: str, find: Callable[[], Any]) -> list[ConnectorSpec]:
-    """What one plugin's hook returns, faultless. Raises _Broken."""
+    """Return the valid descriptions from one plugin's hook. Raises _Broken."""
     try:
         plugin = find()
     except (Exception, SystemExit) as error:
-        raise _Broken(f"it cannot be imported: {_said(error)}") from None
+        raise _Broken(f"it cannot be imported: {_summary(error)}") from None
     try:
         manager.register(plugin, name)
     except Exception as error:
-        raise _Broken(f"it cannot be registered: {_said(error)}") from None
+        raise _Broken(f"it cannot be registered: {_summary(error)}") from None
     try:
         manager.check_pending()
         return _called(manager, plugin)
     except pluggy.PluginValidationError as error:
         manager.unregister(plugin)
-        raise _Broken(f"its hook is wrong: {_said(error)}") from None
+        raise _Broken(f"its hook is wrong: {_summary(error)}") from None
     except _Broken:
         manager.unregister(plugin)
         raise
@@ -146,7 +146,7 @@ def _called(manager: pluggy.PluginManager, plugin: ModuleType) -> list[Connector
     try:
         answers = manager.subset_hook_caller("joinery_connectors", others)()
     except (Exception, SystemExit) as error:
-        raise _Broken(f"its hook failed: {_said(error)}") from None
+        raise _Broken(f"its hook failed: {_summary(error)}") from None
     if not answers:
         raise _Broken("it has no hook joinery_connectors marked with joinery_sdk.hookimpl")
     specs = answers[0]
@@ -160,7 +160,7 @@ def _called(manager: pluggy.PluginManager, plugin: ModuleType) -> list[Connector
 
 
 def _taken(loaded: Loaded, source: _Source, specs: list[ConnectorSpec], hosts: frozenset[str]) -> list[str]:
-    """Take in all connectors of a plugin, or none of them when a name is taken. Raises _Broken."""
+    """Add all connectors of a plugin, or none if a name is in use. Raises _Broken."""
     for at, spec in enumerate(specs):
         other = loaded.connectors.get(spec.name)
         if other is not None:
@@ -176,7 +176,7 @@ def _taken(loaded: Loaded, source: _Source, specs: list[ConnectorSpec], hosts: f
 
 
 def _unlisted(allowlist: Allowlist) -> list[PluginReport]:
-    """What is installed, offers connectors, and is not listed: reported, never imported."""
+    """Return reports on installed plugins that are not listed; they are never imported."""
     reports: dict[str, PluginReport] = {}
     for point in importlib.metadata.entry_points(group=hooks.ENTRY_POINT_GROUP):
         dist = point.dist
@@ -189,18 +189,18 @@ def _unlisted(allowlist: Allowlist) -> list[PluginReport]:
     return [reports[name] for name in sorted(reports)]
 
 
-def _said(error: BaseException) -> str:
+def _summary(error: BaseException) -> str:
     text = " ".join(str(error).split())[:300]
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
 
 
-# The kit under its other name, `joinery_sdk`, that plugins know: the very modules of connectors.sdk, so one set of classes. The
-# distribution joinery-sdk is built from the same folder, for authors without Joinery. Where it is installed beside Joinery, its copy is
-# passed over; else what a plugin raises or returns would be of classes that the host does not know.
+# Plugins import the kit as `joinery_sdk`. The name maps to the modules of connectors.sdk, so that there is one set of classes. The
+# distribution joinery-sdk is built from the same folder, for authors without Joinery. If it is installed with Joinery, its copy is
+# ignored; otherwise a plugin would raise and return classes that the host does not know.
 
 
 def provide() -> None:
-    """Answer every import of `joinery_sdk` from now on with the kit's own modules. Another copy that was imported before is forgotten."""
+    """Map every import of `joinery_sdk` to the kit's own modules, and drop another copy that was imported before."""
     for name in [name for name in sys.modules if name.startswith(f"{NAME}.")]:
         del sys.modules[name]
     sys.modules[NAME] = sdk
@@ -209,14 +209,14 @@ def provide() -> None:
 
 
 def lacking(requirements: Iterable[str]) -> str | None:
-    """Return the range of joinery-sdk that a distribution needs where the kit lies outside it, else None.
+    """Return the range of joinery-sdk that a distribution requires if this kit is not in it, else None.
 
     Args:
-        requirements: those of its metadata. What only holds for an extra or a platform is passed over.
+        requirements: Those of its metadata. Requirements of an extra or a platform are ignored.
 
     """
     for requirement in map(Requirement, requirements):
-        asks = canonicalize_name(requirement.name) == DISTRIBUTION and requirement.marker is None
-        if asks and not in_range(VERSION, requirement.specifier):
+        is_kit = canonicalize_name(requirement.name) == DISTRIBUTION and requirement.marker is None
+        if is_kit and not in_range(VERSION, requirement.specifier):
             return str(requirement.specifier)
     return None

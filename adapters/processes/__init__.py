@@ -1,1 +1,1 @@
-"""Functions run over hostile input in processes of their own, whose memory and time are bounded."""
+"""Functions run on hostile input in separate processes with limited memory and time."""

@@ -150,7 +150,7 @@ class ProcessImages:
 
 
 def _converted(target: Path, written: Sequence[tuple[str, int, int]]) -> ConvertedImage:
-    """Return what the child wrote, smaller ones from the smallest on: files beside the target, whatever it answers."""
+    """Return the child's files, from the smallest to the largest, all next to the target, whatever names it returns."""
     files = []
     for name, width, height in written:
         path = target.with_name(Path(name).name)

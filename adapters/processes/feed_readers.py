@@ -1,4 +1,4 @@
-"""Feed readers in processes of their own: what a file does to them, it does to nobody else."""
+"""Feed readers in separate processes, so that a file affects no other reader."""
 
 import asyncio
 import signal
@@ -32,18 +32,18 @@ from domain.runs.usecases.reading import SnapshotReading
 from ports.codec import Codec
 
 REUSED_BELOW = 4 << 20
-"""A process that has read less than so many bytes may read another snapshot."""
+"""Snapshot size below which a process may be reused."""
 USES = 100
-"""After so many snapshots a process has served."""
+"""Maximum snapshots of one process."""
 REPORT_SECONDS = 2.0
-"""Seconds between two reports of how far reading is."""
+"""Seconds between two progress reports."""
 METHODS = ("begin", "spool", "gather", "states", "sample", "find", "excerpt")
-"""What a session can be asked to do."""
+"""Methods of a session that the parent may call."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReaderLimits:
-    """Address space in MiB, seconds of processor time a snapshot, seconds a request (`sample`: a sample), bytes an answer."""
+    """Limits: address space in MiB, CPU seconds a snapshot, seconds a request (`sample`: a sample), bytes a result."""
 
     memory: int = 1024
     cpu: int = 1200
@@ -53,17 +53,17 @@ class ReaderLimits:
 
 
 class ReaderFailed(Exception):
-    """The reader met an error of its own; the message names it and where it was, without any value."""
+    """Internal error of the reader; the message has its class and line, without any value."""
 
 
 class Unmapped(Exception):
-    """NeedsMapping, with all that it tells among its arguments."""
+    """NeedsMapping, with its data as arguments."""
 
 
 class ReaderSession:
-    """What a child does for its parent: reads one snapshot after the other.
+    """Functions of a child for its parent, which read one snapshot after the other.
 
-    What holds exact numbers goes as the codec's JSON.
+    Exact numbers are passed as the codec's JSON.
     """
 
     def __init__(self, open_snapshot: Callable[[ReadingOrder], SnapshotReading], codec: Codec) -> None:
@@ -89,7 +89,7 @@ class ReaderSession:
         self._opened = self._open(replace(order, config=self._codec.decode(config)))
 
     def spool(self, told: Callable[[int], None]) -> tuple[SpooledRows, bytes]:
-        """Read everything; the slots apart, as unsigned 32-bit integers in the machine's order."""
+        """Read all rows; the slots are returned separately, as unsigned 32-bit integers in native byte order."""
         reader, over = self._reader, threading.Event()
 
         def report() -> None:
@@ -119,16 +119,16 @@ class ReaderSession:
         return [self._codec.encode(statement) for statement in statements], problems
 
     def sample(self, count: int) -> tuple[bytes, Sample]:
-        """Read the first so many records."""
+        """Read the first `count` records."""
         sample = self._reader.sample(count)
         return self._codec.encode(sample.records), replace(sample, records=())
 
     def find(self, texts: list[str], most: int) -> FoundRows:
-        """Seek the first so many rows that have one of the texts as a cell."""
+        """Find the first `most` rows that have one of the texts as a cell."""
         return self._reader.find(texts, most)
 
     def excerpt(self, lines: list[tuple[str | None, int]], beside: int) -> list[Excerpt]:
-        """Read those lines, with so many around each."""
+        """Read those lines, with `beside` lines around each."""
         return list(self._reader.excerpt(lines, beside))
 
 
@@ -145,7 +145,7 @@ class ProcessFeedReader:
         self._turn = asyncio.Lock()
 
     async def begin(self, order: ReadingOrder) -> None:
-        """Have the process work on this snapshot from now on."""
+        """Start work on this snapshot."""
         self.uses += 1
         config = self._codec.encode(order.config)
         await self._call("begin", replace(order, config={}), config, cpu=self._limits.cpu)
@@ -182,7 +182,7 @@ class ProcessFeedReader:
         return tables
 
     def close(self) -> None:
-        """Kill it, whatever it does."""
+        """Kill the process."""
         self.fork.kill()
 
     async def _call(
@@ -193,12 +193,12 @@ class ProcessFeedReader:
         cpu: int = 0,
         told: Callable[[int], Awaitable[None]] | None = None,
     ) -> Any:
-        """Return what the session answers; after whatever else happens this reader is not asked again."""
+        """Return the session's result; any failure makes this reader unusable."""
         seconds = seconds or self._limits.wall
         signature, most = _SIGNATURES[name], self._limits.answer
         async with self._turn:
-            sound, self.is_sound = self.is_sound, False
-            if not sound:
+            was_sound, self.is_sound = self.is_sound, False
+            if not was_sound:
                 raise ReaderDied("It had ended before.")
             try:
                 async with asyncio.timeout(seconds):
@@ -216,7 +216,7 @@ class ProcessFeedReader:
             return result
 
     async def _death(self) -> Exception:
-        """Return what ended the process."""
+        """Return the error for the end of the process."""
         try:
             async with asyncio.timeout(5):
                 status = await asyncio.shield(self.fork.ended)
@@ -256,7 +256,7 @@ async def _decoded(reply: msgspec.Raw, kind: Any) -> Any:
 
 
 class ProcessFeedReaders:
-    """FeedReaders: at most `most` at a time; `command` runs the fork server. One that has read little is used again."""
+    """FeedReaders: at most `most` at a time; `command` runs the fork server. A reader of small snapshots is reused."""
 
     def __init__(self, command: Sequence[str], codec: Codec, *, most: int, limits: ReaderLimits | None = None) -> None:
         self._server, self._codec, self._limits = ForkServerHandle(command), codec, limits or ReaderLimits()
@@ -277,7 +277,7 @@ class ProcessFeedReaders:
                     reader.close()
 
     async def warm(self) -> None:
-        """Have the fork server ready before the first file comes."""
+        """Start the fork server ahead of the first file."""
         await self._server.start()
 
     async def close(self) -> None:
@@ -288,17 +288,17 @@ class ProcessFeedReaders:
         await self._server.close()
 
     async def _ready(self, order: ReadingOrder) -> ProcessFeedReader:
-        """Return a reader that has begun: an idle one that still lives, else a new one; that is tried twice."""
+        """Return a reader of the snapshot: a living idle one, else a new one, in two attempts."""
         while self._idle:
             reader = self._idle.pop()
             if not reader.fork.ended.done():
                 with suppress(ReaderDied, ReaderFailed):
                     return await self._begun(reader, order)
-        for left in (1, 0):
+        for retries in (1, 0):
             try:
                 return await self._begun(ProcessFeedReader(await self._server.fork(), self._codec, self._limits), order)
             except (ConnectionError, ReaderDied, ReaderFailed) as error:
-                if not left:
+                if not retries:
                     raise ReaderDied(f"It could not be started ({error}).") from error
         raise AssertionError("the last try returns or raises")
 

@@ -1,8 +1,8 @@
-"""The child's side: a process with everything imported that forks others, each confined; a clean one costs a few milliseconds.
+"""Process with all imports that forks confined children, each within a few milliseconds.
 
-It has one thread and holds nothing of any tenant. Its parent speaks to it through a socket: `F` with a number and a
-file descriptor has it fork a child that serves that socket, `K` kill the child of that number; it tells `E`, the number
-and the exit status (negative for a signal) of each child that ended. When the parent is gone it ends, its children too.
+It has one thread and holds no tenant's data. Its parent controls it through a socket: `F` with a number and a file
+descriptor forks a child that serves that socket, `K` kills the child of that number. It reports `E`, the number and the
+exit status (negative for a signal) of each child that ended. It ends with its parent, and so do its children.
 """
 
 import ctypes
@@ -30,11 +30,11 @@ _LIBC = ctypes.CDLL(None, use_errno=True) if sys.platform == "linux" else None
 
 
 class ForkServer:
-    """The loop of the process.
+    """Main loop of the process.
 
     Args:
-        control: The socket that its parent gives orders through.
-        functions: Makes what a child can be asked to do, by name.
+        control: The socket for the parent's orders.
+        functions: Makes the functions of a child, by name.
         memory: The address space of each child, in bytes.
 
     """
@@ -46,15 +46,15 @@ class ForkServer:
     def run(self) -> None:
         """Serve until the parent is gone."""
         for ignored in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(ignored, signal.SIG_IGN)  # who stops the parent stops this by it
+            signal.signal(ignored, signal.SIG_IGN)  # this process ends with its parent
         woken, wakes = os.pipe()
         for end in (woken, wakes):
             os.set_blocking(end, False)
         signal.set_wakeup_fd(wakes)
         signal.signal(signal.SIGCHLD, lambda *_: None)
         gc.collect()
-        gc.freeze()  # the children share what is there now
-        gc.set_threshold(100_000, 20, 100)  # what a feed is read into goes round in no circles
+        gc.freeze()  # the children share the objects that exist now
+        gc.set_threshold(100_000, 20, 100)  # parsed feeds contain no reference cycles
         with selectors.DefaultSelector() as selector:
             selector.register(self._control, selectors.EVENT_READ)
             selector.register(woken, selectors.EVENT_READ)
@@ -69,18 +69,18 @@ class ForkServer:
             _kill(pid)
 
     def _obey(self) -> bool:
-        """Carry out one order; False when the parent is gone."""
+        """Execute one order; return False if the parent is gone."""
         try:
             order, descriptors, _, _ = socket.recv_fds(self._control, ORDER.size, 1)
-        except ConnectionResetError:  # it went with reports unread
+        except ConnectionResetError:  # the parent ended with unread reports
             return False
         if len(order) < ORDER.size:
             return False
-        what, number = ORDER.unpack(order)
-        if what == FORK:
+        kind, number = ORDER.unpack(order)
+        if kind == FORK:
             self._fork(number, descriptors[0])
         else:
-            for pid in [pid for pid, known in self._numbers.items() if known == number]:
+            for pid in [pid for pid, child_number in self._numbers.items() if child_number == number]:
                 _kill(pid)
         return True
 
@@ -117,7 +117,7 @@ class ForkServer:
 def die_with_parent(death: signal.Signals, parent: int) -> None:
     """Have the kernel send `death` to this process when the process `parent` ends (Linux only).
 
-    Must run after a change of user, which forgets the wish. Exits at once when the parent is gone already.
+    Call this after a change of user, which resets the setting. Exits at once if the parent is gone.
     """
     if _LIBC is None:
         return
@@ -141,7 +141,7 @@ def _kill(pid: int) -> None:
 
 
 def _confine(memory: int) -> None:
-    """Bound what this process can take; should memory run out on the machine, it is the first to go."""
+    """Limit this process's memory, and make it the first to be killed if the machine runs out of memory."""
     resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     with suppress(OSError):
@@ -149,7 +149,7 @@ def _confine(memory: int) -> None:
 
 
 def _allow_cpu(seconds: int) -> None:
-    """Let this process compute for so many seconds more; then the kernel ends it (SIGXCPU)."""
+    """Allow this process `seconds` more of CPU time, after which the kernel ends it (SIGXCPU)."""
     used = resource.getrusage(resource.RUSAGE_SELF)
     soft = int(used.ru_utime + used.ru_stime) + max(1, seconds)
     resource.setrlimit(resource.RLIMIT_CPU, (soft, resource.RLIM_INFINITY))

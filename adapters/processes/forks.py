@@ -1,4 +1,4 @@
-"""The parent's side: the fork server, started on first use and again when it is gone, its children, and calls to them."""
+"""Parent's side of the fork server, which is started on first use and restarted if gone: children, and calls to them."""
 
 import asyncio
 import os
@@ -24,15 +24,15 @@ from adapters.processes.protocol import (
 )
 
 _HANDED_ON = ("HOME", "LANG", "LC_ALL", "LC_CTYPE", "PATH", "PYTHONPATH", "TMPDIR", "TZ", "VIRTUAL_ENV")
-"""What of the environment a child gets: no secret, no address of a store."""
+"""Environment variables of a child: no secret, no address of a store."""
 
 
 LARGE = 256 << 10
-"""Bytes of a message that is encoded or decoded beside the event loop."""
+"""Bytes of a message above which it is encoded or decoded in a thread."""
 
 
 class ResultTooLarge(Exception):
-    """A child announces more bytes than are taken."""
+    """Result of a child above the size limit."""
 
     def __init__(self, length: int) -> None:
         super().__init__(length)
@@ -40,10 +40,10 @@ class ResultTooLarge(Exception):
 
 
 class Fork:
-    """A child of the fork server, and this side of its socket.
+    """Child of the fork server, and the parent's end of its socket.
 
     Attributes:
-        ended: Becomes its exit status (negative for a signal), None when the server is gone.
+        ended: Future of the exit status (negative for a signal), None if the server is gone.
 
     """
 
@@ -55,7 +55,7 @@ class Fork:
         self._streams: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
 
     def kill(self) -> None:
-        """End it, whatever it does."""
+        """Kill the child."""
         self._server.order(KILL, self._number)
         if self._streams is not None:
             self._streams[1].close()
@@ -112,7 +112,7 @@ class Fork:
 
 
 class ForkServerProcess:
-    """One running fork server."""
+    """Running fork server."""
 
     def __init__(self, process: asyncio.subprocess.Process, control: socket.socket) -> None:
         self._process, self._control = process, control
@@ -123,7 +123,7 @@ class ForkServerProcess:
 
     @classmethod
     async def start(cls, command: Sequence[str]) -> "ForkServerProcess":
-        """Start the command; its standard input is the socket."""
+        """Start the command with the socket as its standard input."""
         ours, theirs = socket.socketpair()
         with theirs:
             process = await asyncio.create_subprocess_exec(*command, stdin=theirs.fileno(), env=environment())
@@ -132,11 +132,11 @@ class ForkServerProcess:
 
     @property
     def is_alive(self) -> bool:
-        """Whether it takes orders."""
+        """Readiness to take orders."""
         return self._control.fileno() >= 0 and self._process.returncode is None
 
     def fork(self) -> Fork:
-        """A fresh child. Raises ConnectionError when the server is gone."""
+        """Return a new child. Raises ConnectionError if the server is gone."""
         ours, theirs = socket.socketpair()
         ours.setblocking(False)
         self._last += 1
@@ -150,16 +150,16 @@ class ForkServerProcess:
                 raise ConnectionError("the fork server is gone") from error
         return fork
 
-    def order(self, what: bytes, number: int) -> None:
-        """Tell the server something about a child, if it is there to be told."""
+    def order(self, kind: bytes, number: int) -> None:
+        """Send an order about a child, unless the child or the server is gone."""
         if number in self._forks and self.is_alive:
             try:
-                self._control.send(ORDER.pack(what, number))
+                self._control.send(ORDER.pack(kind, number))
             except OSError:
                 self._gone()
 
     async def close(self) -> None:
-        """End it and its children."""
+        """End the server and its children."""
         self._gone()
         if self._process.returncode is None:
             try:
@@ -171,20 +171,20 @@ class ForkServerProcess:
 
     def _report(self) -> None:
         try:
-            got = self._control.recv(4096)
+            data = self._control.recv(4096)
         except BlockingIOError:
             return
         except OSError:
-            got = b""
-        if not got:
+            data = b""
+        if not data:
             self._gone()
             return
-        self._reports += got
+        self._reports += data
         while len(self._reports) >= REPORT.size:
             report, self._reports = self._reports[: REPORT.size], self._reports[REPORT.size :]
-            what, number, status = REPORT.unpack(report)
+            kind, number, status = REPORT.unpack(report)
             fork = self._forks.pop(number, None)
-            if what == ENDED and fork is not None and not fork.ended.done():
+            if kind == ENDED and fork is not None and not fork.ended.done():
                 fork.ended.set_result(status)
 
     def _gone(self) -> None:
@@ -198,7 +198,7 @@ class ForkServerProcess:
 
 
 class ForkServerHandle:
-    """A fork server that is started on first use, and again after it has ended."""
+    """Fork server that is started on first use, and restarted after it has ended."""
 
     def __init__(self, command: Sequence[str]) -> None:
         self._command = command
@@ -225,6 +225,6 @@ class ForkServerHandle:
 
 
 def environment(given: Mapping[str, str] | None = None) -> dict[str, str]:
-    """What of this process's environment a child gets."""
+    """Return the environment variables that a child receives."""
     given = os.environ if given is None else given
     return {name: given[name] for name in _HANDED_ON if name in given}

@@ -1,6 +1,6 @@
-"""The one protocol between a process and its children: calls as length-prefixed MessagePack, decoded to declared types alone.
+"""Protocol between a process and its children: calls as length-prefixed MessagePack, decoded to declared types only.
 
-Nothing that a child says can run code here: it works on hostile input.
+A child works on hostile input, so none of its messages can run code in the parent.
 """
 
 import errno
@@ -96,7 +96,7 @@ def framed(message: msgspec.Struct) -> Sequence[bytes]:
 
 
 def serve(connection: socket.socket, functions: Functions, allow_cpu: Callable[[int], None]) -> None:
-    """Carry out the parent's calls one after the other, until it closes the connection."""
+    """Execute the parent's calls one after the other, until it closes the connection."""
     while (body := _received(connection)) is not None:
         call = _to_child(body)
         assert isinstance(call, Call)
@@ -106,7 +106,7 @@ def serve(connection: socket.socket, functions: Functions, allow_cpu: Callable[[
         signature = Signature.of(function)
         arguments = list(decode(call.arguments, type=signature.arguments))
         if signature.callback is not None:
-            arguments[signature.callback] = lambda *given, of=signature: _call_back(connection, of, given)
+            arguments[signature.callback] = lambda *values, declared=signature: _call_back(connection, declared, values)
         _send(connection, _result(function, arguments))
 
 
@@ -127,7 +127,7 @@ def _raw(*values: Any) -> msgspec.Raw:
 
 
 def _place(error: BaseException) -> str:
-    """Return where it was raised, without any of the values that were worked on."""
+    """Return the file and line that raised the error, without any value."""
     trace = error.__traceback__
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next

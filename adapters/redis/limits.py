@@ -1,4 +1,4 @@
-"""Rate budgets shared by all processes: a script in Redis leases tokens, each process serves from its leases."""
+"""Rate budgets shared by all processes: a Redis script leases tokens, and each process serves from its leases."""
 
 import asyncio
 import logging
@@ -16,20 +16,20 @@ from ports.limits import Budget, Take
 LASTS = 1.0
 """Seconds that a lease may be served from."""
 PATIENCE = 0.05
-"""Seconds after which Redis is too slow to wait for."""
+"""Seconds after which a call to Redis is abandoned."""
 PAUSE = 1.0
-"""Seconds to go without Redis before it is asked again."""
+"""Seconds without Redis before the next attempt."""
 KEPT = 10_000
-"""Shares after which those not in use are dropped."""
+"""Number of shares above which unused ones are dropped."""
 
 LOG = logging.getLogger("joinery.limits")
 
 
 class RedisLimits:
-    """Limits (ports/limits.py) over the Redis at `url`. Connects when first used.
+    """Limits (ports/limits.py) over the Redis at `url`, connected on first use.
 
-    All processes together hand out no more than the budget: tokens are leased before they are served, and the bucket
-    refills no further than leases leave room for (lease.lua). A quiet caller gets one token at a time.
+    All processes together grant no more than the budget: tokens are leased before they are served, and the bucket
+    refills only as far as leases permit (lease.lua). A caller with few requests gets one token at a time.
     """
 
     def __init__(
@@ -67,7 +67,7 @@ class RedisLimits:
         await self._pool.aclose()
 
     async def _ask(self, key: str, share: Share) -> None:
-        """Lease tokens; whoever waits for the same share waits for the same question."""
+        """Lease tokens; concurrent callers of the same share wait for the same request."""
         if share.asking is None:
             share.asking = asyncio.create_task(self._lease(key, share))
         await asyncio.shield(share.asking)
@@ -75,12 +75,12 @@ class RedisLimits:
     async def _lease(self, key: str, share: Share) -> None:
         now = self._clock()
         whole = share.whole
-        wanted = share.want(now)
+        requested = share.want(now)
         try:
             async with asyncio.timeout(self._patience):
                 granted, remaining, generation = await self._script(
                     keys=[self._prefix + key],
-                    args=[whole.burst, whole.rate, wanted, share.size, share.generation, LASTS],
+                    args=[whole.burst, whole.rate, requested, share.size, share.generation, LASTS],
                 )
         except (RedisError, OSError, TimeoutError) as error:
             self._lost(error)

@@ -1,4 +1,4 @@
-"""What one process knows of one shared bucket: the tokens it holds on lease, and its picture of the whole."""
+"""State of one shared bucket in one process: its leased tokens, and its estimate of the whole."""
 
 import asyncio
 from dataclasses import dataclass, field
@@ -14,9 +14,9 @@ PART = 8
 
 @dataclass(slots=True)
 class Share:
-    """`leased` tokens may be handed out until `until`; `whole` is the bucket as far as this process can see it.
+    """Leased tokens, valid until `until`, and `whole`, this process's estimate of the bucket.
 
-    `wanted` tokens are asked for next; `size` and `generation` are those of the last lease, `since` its moment.
+    `wanted` tokens are requested next; `size` and `generation` are those of the last lease, `since` its time.
     """
 
     whole: Bucket
@@ -30,11 +30,11 @@ class Share:
     asking: "asyncio.Task[None] | None" = None
 
     def fits(self, budget: Budget) -> bool:
-        """Whether the budget is still of the size that this was made for."""
+        """Return whether the budget still has the size of this share."""
         return self.whole.burst == budget.burst and self.whole.rate == budget.rate
 
     def answer(self, now: float) -> Take | None:
-        """The answer from what is known here; None when the shared store has to be asked."""
+        """Return the decision from local state, or None if the shared store must be queried."""
         whole = self.whole
         if self.leased and now < self.until:
             self.leased -= 1
@@ -47,12 +47,12 @@ class Share:
         return None
 
     def alone(self, now: float) -> Take:
-        """The answer while the shared store is lost: this process limits by its own picture."""
+        """Return the decision without the shared store, by this process's estimate."""
         allowed = self.whole.take(now)
         return Take(allowed, int(self.whole.tokens), self.whole.full_in(), self.whole.next_in())
 
     def want(self, now: float) -> int:
-        """How many tokens to ask for: more and more while they go fast, one when they do not."""
+        """Return how many tokens to request: doubled while they are used fast, one otherwise."""
         if now - self.since < HOT:
             self.wanted = min(max(1, self.whole.burst // PART), self.wanted * 2)
         elif now >= self.until:
@@ -61,7 +61,7 @@ class Share:
         return self.wanted
 
     def lease(self, asked: float, lasts: float, granted: int, remaining: float, generation: int) -> None:
-        """Take in what the store answered to a question asked at `asked`."""
+        """Apply the store's response to a request sent at `asked`."""
         self.leased, self.until = granted, asked + lasts
         self.size, self.generation = (granted if granted > 1 else 0), generation
         self.whole.tokens, self.whole.at = granted + remaining, asked

@@ -1,4 +1,4 @@
-"""Where a bucket is and who asks: the `s3://…` address, completed by the usual AWS variables."""
+"""Address and credentials of a bucket: an `s3://…` address, completed by the usual AWS variables."""
 
 import os
 from collections.abc import Mapping
@@ -8,7 +8,7 @@ from urllib.parse import parse_qs, quote, urlsplit
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """A bucket, the prefix of all keys in it, and credentials (empty: whatever the machine's role gives)."""
+    """Bucket, prefix of all its keys, and credentials (empty: those of the machine's role)."""
 
     bucket: str
     prefix: str
@@ -20,27 +20,27 @@ class Address:
 
     @property
     def fixed(self) -> bool:
-        """Whether the credentials are known here, rather than fetched by the client."""
+        """Presence of credentials in the address, rather than from the machine's role."""
         return bool(self.access_key and self.secret_key)
 
     def path(self, key: str) -> str:
-        """The key inside the bucket."""
+        """Return the key inside the bucket."""
         return f"{self.prefix}/{key}" if self.prefix else key
 
     @property
     def bucket_url(self) -> str:
-        """The bucket's address, in path style."""
+        """Bucket's address, in path style."""
         return f"{self.endpoint}/{self.bucket}"
 
     def url(self, key: str) -> str:
-        """The object's address, in path style."""
+        """Return the object's address, in path style."""
         return f"{self.endpoint}/{self.bucket}/{quote(self.path(key), safe='/~')}"
 
 
 def parse(url: str, env: Mapping[str, str] | None = None) -> Address:
-    """`s3://bucket/prefix?endpoint=http://…&region=…&access_key_id=…&secret_access_key=…`, each of them optional.
+    """Parse `s3://bucket/prefix?endpoint=http://…&region=…&access_key_id=…&secret_access_key=…`, parameters optional.
 
-    What the address leaves out is taken from AWS_ENDPOINT_URL_S3, AWS_ENDPOINT_URL, AWS_REGION, AWS_DEFAULT_REGION,
+    Missing parameters are taken from AWS_ENDPOINT_URL_S3, AWS_ENDPOINT_URL, AWS_REGION, AWS_DEFAULT_REGION,
     AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN. Raises ValueError.
     """
     env = os.environ if env is None else env

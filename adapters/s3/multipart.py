@@ -1,4 +1,4 @@
-"""Uploads in parts that were never ended: found and aborted by requests that the client library does not offer."""
+"""Abandoned multipart uploads: listed and aborted by requests that the client library does not offer."""
 
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ _TIMEOUT = aiohttp.ClientTimeout(total=_SECONDS)
 
 @dataclass(frozen=True, slots=True)
 class OpenUpload:
-    """One upload in parts: the key of its object, its id, and when it was begun."""
+    """Multipart upload: the key of its object, its ID, and when it began."""
 
     key: str
     id: str
@@ -26,9 +26,9 @@ class OpenUpload:
 
 
 async def abort_older(address: Address, older: timedelta) -> int:
-    """Abort every upload below the address's prefix that was begun longer ago than that; answers how many.
+    """Abort every upload below the address's prefix that is older than `older`, and return their number.
 
-    Raises OSError when the store refuses.
+    Raises OSError if the store refuses.
     """
     before, aborted = CLOCK.now() - older, 0
     async with aiohttp.ClientSession(timeout=_TIMEOUT, trust_env=False) as session:
@@ -40,7 +40,7 @@ async def abort_older(address: Address, older: timedelta) -> int:
 
 
 async def _open_uploads(session: aiohttp.ClientSession, address: Address) -> AsyncIterator[OpenUpload]:
-    """Page by page. Source: Amazon S3 API reference, ListMultipartUploads."""
+    """Yield the open uploads, page by page (Amazon S3 API reference, ListMultipartUploads)."""
     own = address.path("")
     query = {"uploads": "", "prefix": own}
     while True:

@@ -25,21 +25,21 @@ if TYPE_CHECKING:
 
 CHUNK = 256 * 1024
 PAGE = 500
-"""Objects that a listing answers at once."""
+"""Objects in a page of a listing."""
 _LOG = logging.getLogger("joinery.objects")
 _FULL = re.compile(r"StorageFull|QuotaExceeded|\b507\b")
 _MIN = timedelta(seconds=1)
 _PART = 8 << 20
-"""Bytes of a part of an upload: of the 10,000 that there may be, 78 GiB."""
+"""Bytes of a part of an upload; at most 10,000 parts give 78 GiB."""
 _PARTS = 2
-"""How many are on their way at a time, each held in memory."""
+"""Number of parts that are sent concurrently, each held in memory."""
 
 
 class S3Objects:
-    """Objects (ports/objects.py) in the bucket that `url` names, see adapters/s3/address.py.
+    """Objects (ports/objects.py) in the bucket of `url`, see adapters/s3/address.py.
 
-    A link's size limit can only be told to S3 as the exact length, where the credentials are known here; whoever takes an
-    upload as complete checks `size` first.
+    S3 takes a link's size limit only as the exact length, and only with known credentials; callers check `size` before
+    they accept an upload as complete.
     """
 
     def __init__(self, url: str, env: Mapping[str, str] | None = None) -> None:
@@ -83,7 +83,7 @@ class S3Objects:
             await obstore.delete_async(self._store, self._address.path(key))
 
     async def list(self, prefix: str) -> AsyncIterator[Sequence[ObjectInfo]]:
-        """Raises OSError when the store refuses."""
+        """Yield pages of the objects below the prefix. Raises OSError if the store refuses."""
         own = len(self._address.path(""))
         try:
             async for page in obstore.list(self._store, self._address.path(prefix), chunk_size=PAGE):
@@ -92,7 +92,7 @@ class S3Objects:
             raise OSError(str(error)) from error
 
     async def tidy(self, older: timedelta) -> int:
-        """Uploads in parts that were never ended. Without credentials of its own the service cannot ask for them."""
+        """Abort abandoned multipart uploads and return their number; 0 without credentials in the address."""
         return await abort_older(self._address, older) if self._address.fixed else 0
 
     async def sign_put(self, key: str, *, content_type: str, bytes_limit: int, expires_at: datetime) -> SignedPut:

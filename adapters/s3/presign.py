@@ -1,4 +1,4 @@
-"""Signature Version 4 in the query, because the client library cannot sign a content type or a download's file name."""
+"""Signature Version 4 in the query, as the client library cannot sign a content type or a download's file name."""
 
 import hashlib
 import hmac
@@ -9,7 +9,7 @@ from urllib.parse import quote, urlsplit
 from adapters.s3.address import Address
 
 LONGEST = 7 * 24 * 3600
-"""Seconds that S3 lets a link live at most."""
+"""Maximum lifetime of a link in S3, in seconds."""
 
 _ALGORITHM = "AWS4-HMAC-SHA256"
 
@@ -24,9 +24,10 @@ def presign(
     headers: Mapping[str, str] | None = None,
     query: Mapping[str, str] | None = None,
 ) -> str:
-    """A link for `method` on `key` (None: on the bucket), valid for `seconds` from `now` (UTC); `headers` must be sent exactly as given.
+    """Return a link for `method` on `key` (None: the bucket), valid for `seconds` from `now` (UTC).
 
-    Source: AWS documentation, "Authenticating Requests: Using Query Parameters (AWS Signature Version 4)".
+    `headers` must be sent exactly as signed. Source: AWS documentation, "Authenticating Requests: Using Query
+    Parameters (AWS Signature Version 4)".
     """
     url = urlsplit(address.url(key) if key is not None else address.bucket_url)
     stamp, day = now.strftime("%Y%m%dT%H%M%SZ"), now.strftime("%Y%m%d")

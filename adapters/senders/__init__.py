@@ -1,1 +1,1 @@
-"""Who sent a message: SPF by pyspf, DKIM by dkimpy, and DMARC over both."""
+"""Authentication of a message's sender: SPF by pyspf, DKIM by dkimpy, and DMARC over both."""

@@ -21,7 +21,7 @@ class SenderVerifier:
         self._records, self._run = records, run
 
     async def check(self, raw: bytes, author: str, envelope: Envelope) -> Authentication:
-        """What did not come to an end in time is a `temperror`."""
+        """Verify a message's sender; a check that does not end in time gives `temperror`."""
         try:
             async with asyncio.timeout(SECONDS):
                 return await self._run(verify, self._look_up, raw, author, envelope)
@@ -48,20 +48,20 @@ def verify(look_up: LookUp, raw: bytes, author: str, envelope: Envelope) -> Auth
     counts = dmarc.policy_for(domain, found)
     if counts is None:
         return Authentication(spf, dkim, CheckResult.NONE)
-    policy, asked = counts
+    policy, requested_policy = counts
     speaking = [(name, policy.strict_dkim) for name in passing(signed)]
     if spf == CheckResult.PASS:
         speaking.append((spf_domain, policy.strict_spf))
-    unsure = CheckResult.TEMPERROR in (spf, *(one.result for one in signed))
+    unsure = CheckResult.TEMPERROR in (spf, *(signature.result for signature in signed))
     try:
         passed = any(_aligned(asking, domain, other, found, strict=strict) for other, strict in speaking)
     except NamesUnavailable:
         passed, unsure = False, True
-    return Authentication(spf, dkim, dmarc.outcome(passed=passed, unsure=unsure), asked)
+    return Authentication(spf, dkim, dmarc.outcome(passed=passed, unsure=unsure), requested_policy)
 
 
 def _records_for(asking: Asking, domain: str) -> dict[str, dmarc.Policy]:
-    """The DMARC records at a domain and above it, by name. Raises NamesUnavailable."""
+    """Return the DMARC records at a domain and above it, by name. Raises NamesUnavailable."""
     found: dict[str, dmarc.Policy] = {}
     for name in dmarc.names_to_walk(domain):
         record = dmarc.record_of(text.value for text in asking.look_up(f"_dmarc.{name}", "TXT"))

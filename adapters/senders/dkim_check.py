@@ -1,4 +1,4 @@
-"""DKIM (RFC 6376, RFC 8301): which domains have signed a message, all of it."""
+"""DKIM (RFC 6376, RFC 8301): the domains that have signed a whole message."""
 
 import base64
 import re
@@ -17,7 +17,7 @@ from domain.sources.senders import domain_of
 from domain.sso.ports import NamesUnavailable
 
 MOST_SIGNATURES = 5
-"""How many signatures are looked at, from the top."""
+"""Maximum signatures that are verified, from the top."""
 _SMALLEST_KEY = 1024
 _LARGEST_KEY = 8192
 _LONGEST_RECORD = 2048
@@ -25,7 +25,7 @@ _ED25519 = 32
 """Bytes of an Ed25519 key (RFC 8463 §4); a revoked key has none."""
 _KEY = re.compile(rb"(?:^|;)\s{0,64}p\s{0,64}=([^;]*)")
 _SECONDS = 10.0
-"""After which no further signature of a message is looked at."""
+"""Seconds after which no further signature of a message is verified."""
 _LONGEST_HEADER = 16 * 1024
 _MOST_EFFORT = 50_000_000
 _BLANKS = re.compile(rb"[ \t]{16,}")
@@ -36,18 +36,18 @@ _WEAK = re.compile(rb"(?:^|;)\s{0,64}a\s{0,64}=\s{0,64}rsa-sha1\b")
 
 @dataclass(frozen=True, slots=True)
 class Signature:
-    """What one signature came to, and the domain that it is of."""
+    """Result of one signature, and its domain."""
 
     result: CheckResult
     domain: str
 
 
 def signatures(raw: bytes, asking: Asking) -> list[Signature]:
-    """The message's signatures. One of only a part of the body, or of a weak kind, counts for nothing (`policy`)."""
+    """Verify the message's signatures. One of a partial body, or with a weak algorithm, gives `policy`."""
     head, _, body = raw.partition(b"\r\n\r\n")
     try:
         message = dkim.DKIM(head + b"\r\n\r\n", minkey=_SMALLEST_KEY)
-        message.body = body  # as it would make it itself, out of a list of all lines
+        message.body = body  # the same value as from the library, without a list of all lines
     except Exception:  # the library could not take the message apart
         return [Signature(CheckResult.PERMERROR, "")]
     headers = [value for name, value in message.headers if name.strip().lower() == b"dkim-signature"]
@@ -60,8 +60,8 @@ def signatures(raw: bytes, asking: Asking) -> list[Signature]:
 
 
 def summary(found: list[Signature]) -> CheckResult:
-    """What is told of all of them: the best there is."""
-    results = [one.result for one in found]
+    """Return the best result of all signatures."""
+    results = [signature.result for signature in found]
     order = (CheckResult.PASS, CheckResult.TEMPERROR, CheckResult.FAIL, CheckResult.POLICY, CheckResult.PERMERROR)
     return next((result for result in order if result in results), CheckResult.NONE)
 
@@ -72,7 +72,7 @@ def _refused(value: bytes) -> bool:
 
 
 def _effort(raw: bytes) -> int:
-    """How many steps the library's patterns may take over runs of blanks, which they go through again and again."""
+    """Return the steps that the library's patterns may take over runs of blanks, which are quadratic."""
     return sum((found.end() - found.start()) ** 2 for found in _BLANKS.finditer(raw))
 
 
@@ -90,7 +90,7 @@ def _verified(message: dkim.DKIM, at: int, asking: Asking) -> Signature:
         return Signature(CheckResult.TEMPERROR, _domain(message))
     except dkim.ValidationError:
         return Signature(CheckResult.FAIL, _domain(message))
-    except Exception:  # a signature of anybody's: whatever the library stumbles over proves nothing
+    except Exception:  # signatures are untrusted: any error of the library means that nothing is proven
         return Signature(CheckResult.PERMERROR, _domain(message))
     return Signature(CheckResult.PASS if passed else CheckResult.FAIL, _domain(message))
 
@@ -123,5 +123,5 @@ def _domain(message: dkim.DKIM) -> str:
 
 
 def passing(found: list[Signature]) -> Iterator[str]:
-    """The domains whose signature holds."""
-    return (one.domain for one in found if one.result == CheckResult.PASS and one.domain)
+    """Return the domains with a valid signature."""
+    return (signature.domain for signature in found if signature.result == CheckResult.PASS and signature.domain)

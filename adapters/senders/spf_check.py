@@ -1,4 +1,4 @@
-"""SPF (RFC 7208): whether the server that sends may send for the return path's domain."""
+"""SPF (RFC 7208): permission of the sending server for the return path's domain."""
 
 from typing import Any
 
@@ -15,14 +15,14 @@ _TIMEOUT = 8
 
 
 class _Query(spf.query):  # type: ignore[misc]  # the library is untyped
-    """The library's evaluation, with our own look-ups in place of its global ones."""
+    """SPF evaluation of the library, with this adapter's look-ups instead of its global ones."""
 
     def __init__(self, asking: Asking, peer: str, sender: str, helo: str) -> None:
         super().__init__(i=peer, s=sender, h=helo, strict=True, timeout=_TIMEOUT)
         self._asking = asking
 
     def dns(self, name: Any, qtype: str, cnames: Any = None, ignore_void: bool = False) -> list[Any]:
-        """The values as the library has them; it counts names that lead nowhere."""
+        """Return the values in the library's form, counting void look-ups."""
         found = self._values(str(name).rstrip(".").lower(), qtype)
         if not found and not ignore_void:
             self.void_lookups += 1
@@ -48,12 +48,12 @@ class _Query(spf.query):  # type: ignore[misc]  # the library is untyped
 
 
 def spf_result(asking: Asking, envelope: Envelope) -> tuple[CheckResult, str]:
-    """The result, and the domain that it speaks for. What the library cannot make out is `permerror`."""
+    """Return the result and its domain. An evaluation that fails gives `permerror`."""
     domain = domain_of(envelope.sender.rpartition("@")[2]) or ""
     try:
         found = _Query(asking, envelope.peer, envelope.sender, envelope.helo).check()[0]
         return CheckResult(found), domain
     except NamesUnavailable:
         return CheckResult.TEMPERROR, domain
-    except Exception:  # a record of anybody's, read by a library: whatever it stumbles over proves nothing
+    except Exception:  # records are untrusted: any error of the library means that nothing is proven
         return CheckResult.PERMERROR, domain

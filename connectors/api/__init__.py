@@ -1,4 +1,4 @@
-"""Any JSON service that answers in pages, described by settings instead of code."""
+"""Connector for any JSON service that responds in pages, described by settings instead of code."""
 
 from connectors.api.connector import SPEC
 from connectors.sdk.hooks import hookimpl
@@ -7,5 +7,5 @@ from connectors.sdk.spec import ConnectorSpec
 
 @hookimpl
 def joinery_connectors() -> list[ConnectorSpec]:
-    """The connector `api`."""
+    """Return the connector `api`."""
     return [SPEC]

@@ -1,4 +1,4 @@
-"""The connector for JSON services: pages in by the paging that the settings describe, flattened records out."""
+"""Connector for JSON services: fetches pages as the paging settings describe, and flattens their records."""
 
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager
@@ -20,11 +20,11 @@ _PATH = {"type": "string", "minLength": 1, "maxLength": 200}
 _RESERVED = "^([Aa]uthorization|[Cc]ookie|[Hh]ost|[Cc]onnection|[Cc]ontent-.*|[Tt]ransfer-.*|[Aa]ccept-[Ee]ncoding)$"
 
 OWN: Mapping[str, Any] = {
-    "url": {**URL, "description": "The first page, or all there is."},
-    "stock_url": {**URL, "description": "The same for the stock stream, if it is another address."},
-    "records_path": {**_PATH, "description": "Where the records stand in a page (dotted)."},
-    "variants_path": {**_PATH, "description": "Where a record's variants stand (dotted)."},
-    "paging": {**PAGING, "description": "How the service divides its answer into pages."},
+    "url": {**URL, "description": "The address of the first or only page."},
+    "stock_url": {**URL, "description": "The address for the stock stream, if it differs."},
+    "records_path": {**_PATH, "description": "The dotted path of the records in a page."},
+    "variants_path": {**_PATH, "description": "The dotted path of the variants in a record."},
+    "paging": {**PAGING, "description": "How the service divides its response into pages."},
     "headers": {
         "type": "object",
         "description": "Headers to send with each request.",
@@ -45,11 +45,11 @@ OWN: Mapping[str, Any] = {
 
 
 class ApiConnector:
-    """Fetches the pages of a JSON service and reads the records in them."""
+    """Connector that fetches the pages of a JSON service and parses their records."""
 
     @asynccontextmanager
     async def fetch(self, ctx: Context) -> AsyncIterator[Fetched]:
-        """The pages, one JSON document a line."""
+        """Fetch the pages, one JSON document a line."""
         walk = Walk(ctx)
         first = await walk.first()
         yield Fetched(
@@ -61,7 +61,7 @@ class ApiConnector:
         )
 
     def tables(self, ctx: Context, path: Path) -> Iterator[Table]:
-        """One table of the records on all pages. Raises BadData."""
+        """Yield one table of the records on all pages. Raises BadData."""
         if path.stat().st_size == 0:
             raise BadData("the file is empty")
         records_path = ctx.config.get("records_path")

@@ -1,4 +1,4 @@
-"""How a service divides its answer into pages, and where the next page is."""
+"""Paging of a service's response, and the address of the next page."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -34,7 +34,7 @@ PAGING: Mapping[str, Any] = {
     },
     "additionalProperties": False,
 }
-"""`page` counts pages from `start` (1), `offset` counts records, `cursor` passes on what stands at `cursor_path` of the
+"""`page` counts pages from `start` (1), `offset` counts records, `cursor` passes on the value at `cursor_path` of the
 answer, `next_link` follows the URL at `next_path`, `link_header` the Link header's rel=next (RFC 8288). `auto`, the
 default, follows a Link header or a usual next link where there is one."""
 
@@ -53,7 +53,7 @@ _REL_NEXT = re.compile(r""";\s*rel\s*=\s*(?:"[^"]*\bnext\b[^"]*"|next\b)""", re.
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a walk is: the number of the page from 1, and the records seen so far."""
+    """Position in a list of pages: the number of the page from 1, and the records so far."""
 
     url: str
     number: int
@@ -61,7 +61,7 @@ class Place:
 
 
 class Paging:
-    """The paging that a source's settings describe."""
+    """Paging that a source's settings describe."""
 
     def __init__(self, settings: Mapping[str, Any]) -> None:
         self.style = str(settings.get("style", "auto"))
@@ -69,7 +69,7 @@ class Paging:
         self._settings = settings
 
     def first(self, url: str) -> str:
-        """The URL of the first page."""
+        """Return the URL of the first page."""
         values = self._size()
         if self.style == "page":
             values[self._param("page_param", "page")] = str(self._start())
@@ -78,7 +78,7 @@ class Paging:
         return with_query(url, values) if values else url
 
     def following(self, url: str, place: Place, page: Page, document: Any) -> str | None:
-        """The next page's URL, None after the last one. Raises BadData for a link that leads to another host."""
+        """Return the next page's URL, or None after the last one. Raises BadData for a link to another origin."""
         if self.style == "page":
             number = self._start() + place.number
             return with_query(url, {**self._size(), self._param("page_param", "page"): str(number)})
@@ -92,7 +92,7 @@ class Paging:
 
     @property
     def counts(self) -> bool:
-        """Whether pages are counted by us, so that only an empty page tells the end."""
+        """Numbering of pages by the client, so that only an empty page marks the end."""
         return self.style in {"page", "offset"}
 
     def _link(self, page: Page, document: Any) -> str | None:
@@ -122,19 +122,19 @@ def _usual_link(document: Any) -> str | None:
 
 
 def _links(header: str) -> Iterator[str]:
-    """Targets of rel=next in a Link header."""
+    """Yield the targets of rel=next in a Link header."""
     for target, parameters in _LINK.findall(header):
         if _REL_NEXT.search(parameters):
             yield target
 
 
 def _plain(document: Any, path: str) -> str | None:
-    """The text or number at a dotted path; a key that itself holds dots is tried first."""
+    """Return the text or number at a dotted path; a key that itself contains dots takes precedence."""
     if isinstance(document, dict) and path in document:
         value = document[path]
     else:
-        above, _, name = path.rpartition(".")
-        holders = picked(document, above) if above else [document]
+        parent, _, name = path.rpartition(".")
+        holders = picked(document, parent) if parent else [document]
         value = holders[0].get(name) if holders and isinstance(holders[0], dict) else None
     if isinstance(value, bool) or not isinstance(value, (str, int)):
         return None
@@ -142,9 +142,9 @@ def _plain(document: Any, path: str) -> str | None:
 
 
 def _same_origin(url: str, link: str) -> str:
-    """The link's full URL. Raises BadData when it leads elsewhere, where credentials must not go."""
+    """Return the link's full URL. Raises BadData if it leads to another origin, where credentials must not go."""
     target = urljoin(url, link)
-    here, there = urlsplit(url), urlsplit(target)
-    if (here.scheme, here.hostname, here.port) != (there.scheme, there.hostname, there.port):
+    source, destination = urlsplit(url), urlsplit(target)
+    if (source.scheme, source.hostname, source.port) != (destination.scheme, destination.hostname, destination.port):
         raise BadData("The service's link to its next page leads to another host; it is not followed.")
     return target

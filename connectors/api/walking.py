@@ -1,4 +1,4 @@
-"""Walks the pages of a service, signed, and stops where they end or turn in circles."""
+"""Authenticated paging through a service, up to the last page or a repeated one."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -18,7 +18,7 @@ _PAST_THE_END = frozenset({404, 416})
 
 
 class Walk:
-    """One walk over a service's pages."""
+    """One pass over a service's pages."""
 
     def __init__(self, ctx: Context) -> None:
         url = ctx.config.get("stock_url") if ctx.stream == "stock" else None
@@ -29,26 +29,26 @@ class Walk:
         self._is_lines = ctx.config.get("format") == "jsonl"
 
     async def first(self) -> Page:
-        """The first page; what the service asks to wait for is left to the runner. Raises ConnectorError."""
+        """Fetch the first page; a wait that the service requests is left to the runner. Raises ConnectorError."""
         if not self._url:
             raise BadData("the source's settings name no URL (config.url)")
         return await self._page(self._paging.first(self._url), patient=False, ends=frozenset())
 
     async def lines(self, first: Page) -> AsyncIterator[bytes]:
-        """The pages, one JSON document a line. Raises ConnectorError."""
+        """Yield the pages, one JSON document a line. Raises ConnectorError."""
         if self._is_lines:
             yield first.body
             return
         current: Page | None = first
-        place, seen = Place(self._paging.first(self._url), 1, 0), b""
+        place, previous = Place(self._paging.first(self._url), 1, 0), b""
         while current is not None:
             document = await decoded_page(current.body)
             count = await asyncio.to_thread(self._count, document)  # a hostile page has half a million keys
             digest = blake2b(current.body, digest_size=16).digest()
-            if place.number > 1 and (digest == seen or self._is_over(count)):
+            if place.number > 1 and (digest == previous or self._is_over(count)):
                 return
             yield current.line()
-            place, seen = Place(place.url, place.number, place.records + count), digest
+            place, previous = Place(place.url, place.number, place.records + count), digest
             following = None if self._is_over(count) else self._paging.following(self._url, place, current, document)
             if following is not None and following != place.url and place.number >= self._paging.most:
                 yield note(f"the service has more than {self._paging.most} pages; the rest is missing")
@@ -60,7 +60,7 @@ class Walk:
         return self._paging.counts and not count
 
     async def _next(self, url: str | None, place: Place) -> Page | None:
-        """The next page; None where there is none, or it is the one we are at."""
+        """Fetch the next page; return None if there is none, or it is the current one."""
         if url is None or url == place.url:
             return None
         ends = _PAST_THE_END if self._paging.counts else frozenset()
@@ -68,7 +68,7 @@ class Walk:
         return None if answer.status in ends else answer
 
     def shown(self, url: str) -> str:
-        """A URL without what signs it."""
+        """Return a URL without its credentials."""
         query = (self._ctx.credentials or {}).get("query")
         return without_query(url, frozenset({str(query)})) if query else url
 

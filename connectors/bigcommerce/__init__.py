@@ -1,4 +1,4 @@
-"""Shops on BigCommerce, read by its catalogue API (V3)."""
+"""Connector for BigCommerce stores, by the catalogue API (V3)."""
 
 from connectors.bigcommerce.connector import SPEC
 from connectors.sdk.hooks import hookimpl
@@ -7,5 +7,5 @@ from connectors.sdk.spec import ConnectorSpec
 
 @hookimpl
 def joinery_connectors() -> list[ConnectorSpec]:
-    """The connector `bigcommerce`."""
+    """Return the connector `bigcommerce`."""
     return [SPEC]

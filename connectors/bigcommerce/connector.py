@@ -1,4 +1,4 @@
-"""The connector for BigCommerce stores: products with variants and pictures, brands and categories by their numbers."""
+"""Connector for BigCommerce stores: products with variants and images, brands and categories by ID."""
 
 import json
 from collections.abc import AsyncIterator, Iterator, Mapping
@@ -18,17 +18,17 @@ from connectors.sdk.walking import Leaf, Listing, leaves, read, rest, wrapped
 
 _HOST = "https://api.bigcommerce.com"
 _SIZE = 128
-"""Items a page, a power of two, so that half as many begin at the same place; at most 250 are allowed."""
+"""Items a page; a power of two, so that a halved page begins at the same item. At most 250 are allowed."""
 _INCLUDED = "variants,images,custom_fields"
 _STOCK_FIELDS = "id,sku,inventory_level,inventory_tracking,availability"
 
 
 class BigCommerceConnector:
-    """Reads a store's catalogue with the token of an API account that may read products and information."""
+    """Connector that reads a store's catalogue, by an API token that may read products and store information."""
 
     @asynccontextmanager
     async def fetch(self, ctx: Context) -> AsyncIterator[Fetched]:
-        """The pages, one a line: the store's units, brands, categories, then products."""
+        """Fetch the pages, one a line: the store's units, brands, categories, then products."""
         walk = leaves(ctx, _products(ctx), first=True)
         first = await anext(walk)
         yield Fetched(
@@ -42,16 +42,16 @@ class BigCommerceConnector:
 
     @asynccontextmanager
     async def check(self, ctx: Context, item: Item) -> AsyncIterator[Fetched]:
-        """The item's product with its variants, as the list has it."""
+        """Fetch the item's product with its variants, as a page of the list."""
         if not item.product_key.isdecimal():
-            raise BadData("The item's key is none of a BigCommerce store.")
+            raise BadData("The item's key is not a BigCommerce product ID.")
         query = {"id": item.product_key, "include": "variants", "include_fields": _STOCK_FIELDS}
         answer = await page(ctx, _url(ctx, "v3/catalog/products", query), _headers(ctx), patient=False)
         found = _items(await read(answer))
         if not isinstance(found, list):
             raise BadData("The store's answer lists no products.")
         if not found:
-            raise Unreachable("The store has no such product any more.")
+            raise Unreachable("The store no longer has this product.")
         yield Fetched(
             status=answer.status,
             chunks=_line(wrapped("products", answer)),
@@ -62,7 +62,7 @@ class BigCommerceConnector:
         )
 
     def tables(self, ctx: Context, path: Path) -> Iterator[Table]:
-        """One table. Raises BadData."""
+        """Yield one table of the snapshot. Raises BadData."""
         return tables(ctx, path)
 
 
@@ -106,7 +106,7 @@ def _items(document: Any) -> Any:
 
 
 def _total(_: Page, document: Any) -> int | None:
-    """How many there are in all, by `meta.pagination`."""
+    """Return the number of all items by `meta.pagination`, or None."""
     meta = document.get("meta") if isinstance(document, dict) else None
     pagination = meta.get("pagination") if isinstance(meta, dict) else None
     total = pagination.get("total") if isinstance(pagination, dict) else None
@@ -122,7 +122,7 @@ def _url(ctx: Context, path: str, query: Mapping[str, str]) -> str:
 def _headers(ctx: Context) -> dict[str, str]:
     token = (ctx.credentials or {}).get("access_token")
     if not token:
-        raise Refused("BigCommerce asks for a store and an access token.", credentials=True)
+        raise Refused("BigCommerce requires a store and an access token.", credentials=True)
     return {"Accept": "application/json", "X-Auth-Token": str(token)}
 
 
@@ -132,7 +132,7 @@ SPEC = ConnectorSpec(
     kinds=frozenset({"api"}),
     streams=frozenset({"catalogue", "stock"}),
     fetches=True,
-    config_schema=config_schema({"url": {**URL, "description": f"Where the API is; {_HOST} unless set."}}),
+    config_schema=config_schema({"url": {**URL, "description": f"The address of the API; {_HOST} by default."}}),
     credentials_schema={
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "type": "object",

@@ -1,4 +1,4 @@
-"""Turns products of BigCommerce into rows, one a variant, with what a variant leaves open taken from its product."""
+"""Conversion of BigCommerce products to rows, one a variant, with the product's values where a variant has none."""
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -48,7 +48,7 @@ _MEASURES = ("weight", "width", "depth", "height")
 
 
 def tables(ctx: Context, path: Path) -> Iterator[Table]:
-    """The one table of a snapshot. Raises BadData."""
+    """Yield the one table of a snapshot. Raises BadData."""
     if not path.stat().st_size:
         raise BadData("the file is empty")
     columns = STOCK if ctx.stream == "stock" else CATALOGUE
@@ -77,21 +77,21 @@ def _rows(ctx: Context, path: Path, headers: list[str]) -> Iterator[Row]:
                     for cells in store.variants(item):
                         yield count, [cells.get(header) for header in headers]
         else:
-            raise BadData(f"line {number} is no page of a BigCommerce store")
+            raise BadData(f"line {number} is not a page of a BigCommerce store")
 
 
 class _Store:
-    """What is known of a store while its pages are read."""
+    """Units, brands and categories of a store, collected while its pages are read."""
 
     def __init__(self, ctx: Context) -> None:
         self.units: Mapping[str, Any] = {}
         self._brands: dict[Any, str] = {}
         self._categories: dict[int, Branch] = {}
         self._ctx = ctx
-        self._told: set[str] = set()
+        self._reported: set[str] = set()
 
     def add(self, kind: str, items: list[Any]) -> None:
-        """Take in a page of brands or of categories."""
+        """Add a page of brands or of categories."""
         for item in _objects(items):
             number = item.get("id", item.get("category_id"))
             if not isinstance(number, int):
@@ -102,7 +102,7 @@ class _Store:
                 self._categories[number] = Branch(str(item.get("name", "")), item.get("parent_id"))
 
     def variants(self, item: Item) -> Iterator[dict[str, Cell]]:
-        """The cells of each of a product's variants; of the product itself where it lists none."""
+        """Yield the cells of each of a product's variants, or of the product itself if it has none."""
         own = self._product(item)
         for variant in _objects(item.get("variants")) or [{}]:
             number = variant.get("id")
@@ -130,15 +130,15 @@ class _Store:
         }
 
     def _facts(self, item: Item, variant: Item) -> dict[str, Cell]:
-        """What a variant states, or else its product; zero is what the store has where nobody filled in a price or measure."""
+        """Return the values of a variant, or else of its product; zero means that a price or measure was not entered."""
         cells: dict[str, Cell] = {name: variant.get(name) or item.get(name) or None for name in _MONEY}
         for name in _MEASURES:
             cells[name] = self._measure(name, variant.get(name) or item.get(name))
-        # A product's codes are those of its only variant; where it has several they are nobody's.
+        # A product's codes are those of its only variant; with several variants, they belong to none.
         shared = item if len(_objects(item.get("variants"))) < 2 else {}
         cells["sku"] = variant.get("sku") or shared.get("sku") or None
         cells["gtin"] = next(
-            filter(None, (one.get(name) for one in (variant, shared) for name in ("gtin", "upc"))), None
+            filter(None, (record.get(name) for record in (variant, shared) for name in ("gtin", "upc"))), None
         )
         cells["mpn"] = variant.get("mpn") or shared.get("mpn") or None
         return {**cells, **_stock(item, variant)}
@@ -149,15 +149,15 @@ class _Store:
         known, stated = (_WEIGHTS, "weight_units") if name == "weight" else (_LENGTHS, "dimension_units")
         unit = known.get(str(self.units.get(stated)).lower())
         if unit is None:
-            if name not in self._told:
-                self._told.add(name)
+            if name not in self._reported:
+                self._reported.add(name)
                 self._ctx.report(Report(f"the unit of {name} is not known: it is not used", None, name))
             return None
         return f"{value} {unit}"
 
 
 def _stock(item: Item, variant: Item) -> dict[str, Cell]:
-    """The count where the store keeps one, by variant or for a product that is its only variant, and whether it is for sale."""
+    """Return the availability, and the stock level if the store tracks it by variant, or for the only variant."""
     tracking = item.get("inventory_tracking")
     alone = len(_objects(item.get("variants"))) < 2
     level = None
@@ -187,7 +187,7 @@ def _axes(values: Any) -> dict[str, Any] | None:
 
 
 def _images(values: Any) -> list[Any] | None:
-    """Pictures, the one for lists first, the others in their order."""
+    """Return the images, the thumbnail first, the others in their order."""
     found = [one for one in _objects(values) if one.get("url_zoom") or one.get("url_standard")]
     found.sort(key=lambda one: (not one.get("is_thumbnail"), _place(one)))
     return [

@@ -1,4 +1,4 @@
-"""Files as vendors send them: CSV, TSV, XLSX, JSON, JSON Lines, XML and Google Merchant feeds."""
+"""Connector for vendors' files: CSV, TSV, XLSX, JSON, JSON Lines, XML and Google Merchant feeds."""
 
 from connectors.csv.connector import SPEC
 from connectors.sdk.hooks import hookimpl
@@ -7,5 +7,5 @@ from connectors.sdk.spec import ConnectorSpec
 
 @hookimpl
 def joinery_connectors() -> list[ConnectorSpec]:
-    """The connector `csv`."""
+    """Return the connector `csv`."""
     return [SPEC]

@@ -1,4 +1,4 @@
-"""Opens zip archives: their directory is judged by its size before anything reads it, and what they hold is unpacked in pieces."""
+"""Access to zip archives: the directory's size is checked before it is read, and entries are unpacked in pieces."""
 
 import tempfile
 import zipfile
@@ -30,7 +30,7 @@ _DAMAGED = "the workbook is damaged: it cannot be unpacked"
 
 
 def opened(path: Path) -> zipfile.ZipFile:
-    """The archive, its directory read. Raises BadData when that is damaged or larger than any workbook's."""
+    """Open the archive and read its directory. Raises BadData if that is damaged or larger than any workbook's."""
     with path.open("rb") as file:
         _judge_directory(file)
     try:
@@ -40,10 +40,10 @@ def opened(path: Path) -> zipfile.ZipFile:
 
 
 def _judge_directory(file: BinaryIO) -> None:
-    """Raise BadData unless one directory, of a bounded size, stands right before the record that ends the archive.
+    """Raise BadData unless one directory of bounded size directly precedes the end record.
 
-    Readers disagree on archives that have several such records, or bytes between: one may look at the parts that
-    another then never opens.
+    Readers disagree on archives that have several such records, or bytes between them: one may check entries that
+    another never opens.
     """
     size = file.seek(0, 2)
     file.seek(max(0, size - _END_SIZE - _LONGEST_COMMENT - _LOCATOR_SIZE))
@@ -69,7 +69,7 @@ def _judge_directory(file: BinaryIO) -> None:
 
 
 def _wide(file: BinaryIO, end: int) -> tuple[int, int, int, int]:
-    """Parts, length and start of the directory, and where it has to end, by the record of large archives (zip64)."""
+    """Return count, length, start and required end of the directory, by the zip64 end record."""
     place = end - _LOCATOR_SIZE - _END_64_SIZE
     file.seek(max(0, place))
     record = file.read(_END_64_SIZE)
@@ -80,14 +80,14 @@ def _wide(file: BinaryIO, end: int) -> tuple[int, int, int, int]:
 
 
 def inflated(file: BinaryIO, entry: zipfile.ZipInfo, room: int) -> Iterator[bytes]:
-    """What an entry unpacks to, in pieces. Raises BadData once that is more than `room` bytes or the ratio allows.
+    """Yield the unpacked bytes of an entry. Raises BadData above `room` bytes or the permitted ratio.
 
-    Sizes that the archive states of itself are not believed; what really comes out is counted.
+    The sizes stated in the archive are not trusted; the unpacked bytes are counted.
     """
     if entry.flag_bits & 0x1:
         raise BadData("the workbook is locked with a password; save it without one and send that")
     if entry.compress_type not in {_STORED, _DEFLATED}:
-        raise BadData("the workbook is packed in a way that is not read; save it anew as XLSX and send that")
+        raise BadData("the workbook is compressed by an unsupported method; save it again as XLSX and send that")
     out = read = 0
     for packed, piece in _pieces(file, entry):
         read += packed
@@ -100,7 +100,7 @@ def inflated(file: BinaryIO, entry: zipfile.ZipInfo, room: int) -> Iterator[byte
 
 
 def _pieces(file: BinaryIO, entry: zipfile.ZipInfo) -> Iterator[tuple[int, bytes]]:
-    """Pairs of bytes read and what they unpack to, each piece bounded."""
+    """Yield pairs of the number of bytes read and their unpacked bytes, each piece bounded."""
     file.seek(max(entry.header_offset, 0))
     header = file.read(_LOCAL_HEADER)
     if len(header) < _LOCAL_HEADER or not header.startswith(b"PK\x03\x04"):
@@ -128,7 +128,7 @@ def _unpack(inflate: "zlib._Decompress", data: bytes) -> Iterator[tuple[int, byt
         data = inflate.unconsumed_tail
 
 
-# Unpacks a data file that was sent packed: gzip, or a zip archive that holds one file beside what systems add.
+# Unpacking of a data file: gzip, or a zip archive with one file, apart from files that operating systems add.
 
 
 _GZIP = b"\x1f\x8b"
@@ -144,7 +144,10 @@ _MOST_LAYERS = 2
 
 @contextmanager
 def plain(path: Path, limits: Limits, layers: int = _MOST_LAYERS) -> Iterator[Path]:
-    """The data file itself: `path`, or a temporary file of what is packed in it, at most two layers deep. Raises BadData."""
+    """Yield the data file: `path`, or a temporary file with its unpacked content, at most two layers deep.
+
+    Raises BadData.
+    """
     pieces = _packed(path, limits) if layers else None
     if pieces is None:
         yield path
@@ -158,7 +161,7 @@ def plain(path: Path, limits: Limits, layers: int = _MOST_LAYERS) -> Iterator[Pa
 
 
 def _packed(path: Path, limits: Limits) -> Iterator[bytes] | None:
-    """What is packed in the file, in pieces; None when it is no archive, or a workbook, which is one by its make."""
+    """Return the packed content in pieces, or None for a file that is no archive, or is a workbook."""
     with path.open("rb") as file:
         head = file.read(4)
     if head.startswith(_GZIP):
@@ -173,7 +176,7 @@ def _packed(path: Path, limits: Limits) -> Iterator[bytes] | None:
 
 
 def _is_data(entry: zipfile.ZipInfo) -> bool:
-    """Whether an entry is somebody's file: no folder, nothing that a system adds, nothing empty."""
+    """Return whether an entry is data: no folder, no hidden file, no file that an operating system adds."""
     name = entry.filename.replace("\\", "/").lower()
     last = name.rsplit("/", 1)[-1]
     return bool(last) and not last.startswith(".") and not any(litter in name for litter in _LITTER)
@@ -190,7 +193,7 @@ def _only(path: Path, entries: list[zipfile.ZipInfo], limits: Limits) -> Iterato
 
 
 def _gunzipped(path: Path, limits: Limits) -> Iterator[bytes]:
-    """The members of a gzip file, one after the other. What is stated of sizes is not believed."""
+    """Yield the unpacked members of a gzip file. Stated sizes are not trusted."""
     read = out = 0
     with path.open("rb") as file:
         inflate = zlib.decompressobj(31)

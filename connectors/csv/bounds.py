@@ -1,9 +1,8 @@
-"""Refuses workbooks that would fill memory, before anything opens them: zip bombs, cells set far apart, texts shown too often.
+"""Checks that refuse workbooks which would fill memory: zip bombs, cells far apart, texts shown too often.
 
-What reading a worksheet would take, told by its XML while that passes by.
-
-It is told as the library reads it, which asks for no well-formed XML: a row or a cell without a reference stands behind
-the one before it, and end tags move on whether or not something began. Where in doubt, more is counted than is there.
+The effort of reading a worksheet is estimated from its XML while that is streamed, by the library's rules. The library
+requires no well-formed XML: a row or a cell without a reference follows the one before it, and end tags advance the
+position without a start tag. In doubt, the estimate is too high.
 """
 
 import re
@@ -20,7 +19,7 @@ from connectors.csv.archives import inflated, opened
 from connectors.sdk.context import MIB, Limits
 from connectors.sdk.errors import BadData
 
-# The texts that a workbook keeps once and its cells name by number: how many and how long, told while their XML passes by.
+# Number and length of the shared texts, which cells refer to by index, taken from their XML while it is streamed.
 
 
 _PREFIX = rb"(?:[^\s<>/!?\"'=:]*:)?"
@@ -32,9 +31,9 @@ _SHOWN = re.compile(rb"""<(?:[^\s<>/!?"'=:]*:)?(?:(c)[\s/>]|v(?:\s[^<>]*)?>([^<]
 
 
 class SharedTexts:
-    """The shared texts of a workbook: `longest` in bytes of XML. At most `most` are let through.
+    """Shared texts of a workbook, at most `most`; `longest` is in bytes of XML.
 
-    Pieces end where no tag is open.
+    Pieces end outside of tags.
     """
 
     def __init__(self, most: int) -> None:
@@ -47,7 +46,7 @@ class SharedTexts:
         self._open = bytearray()
 
     def look(self, piece: bytes) -> None:
-        """Take in the next piece of a part. Raises BadData for more texts than a worksheet could show."""
+        """Process the next piece of a part. Raises BadData for more texts than a worksheet could show."""
         if not self._found:
             start = _TEXTS.search(piece) if b"sst" in piece else None
             if start is None:
@@ -55,23 +54,23 @@ class SharedTexts:
             self._found = True
             self._parts += 1
             piece = piece[start.start() :]
-            # The reader makes room for as many as are stated, before it has seen one.
+            # The reader allocates memory for the stated number before it reads a text.
             if max(map(int, _UNIQUE.findall(piece)), default=0) > self._most:
                 raise BadData(f"the workbook states more than {self._most:,} texts; save it as CSV and send that")
-        # A comment may hold what looks like a text, and hide which number each of them has.
+        # A comment may contain what looks like a text, which makes the indices uncertain.
         self._certain = self._certain and b"<!" not in piece and self._parts == 1
         starts = [found.start() for found in _ENTRY.finditer(piece)]
         self._open += piece[: starts[0]] if starts else piece
         if starts:
             self._close()
-            for begun, over in pairwise(starts):
-                self._note(piece[begun:over])
+            for start_at, end_at in pairwise(starts):
+                self._note(piece[start_at:end_at])
             self._open = bytearray(piece[starts[-1] :])
         if len(self._lengths) > self._most:
             raise BadData(f"the workbook has more than {self._most:,} texts; save it as CSV and send that")
 
     def end(self) -> None:
-        """The part is over."""
+        """Finish the current part."""
         self._close()
         self._found = False
 
@@ -81,13 +80,13 @@ class SharedTexts:
             self._open.clear()
 
     def _note(self, entry: bytes) -> None:
-        """Count a text; one without anything in it has no number."""
+        """Count a text; an empty one has no index."""
         if entry.find(b"<t>") >= 0 or _HELD.search(entry):
             self._lengths.append(len(entry))
             self.longest = max(self.longest, len(entry))
 
     def shown_in(self, piece: bytes) -> int:
-        """The bytes of the texts that the cells in a piece of a worksheet show. Where in doubt, each shows the longest."""
+        """Return the total bytes of the texts that the cells in a piece show; in doubt, each shows the longest one."""
         size, shares, most = 0, False, len(self._lengths)
         certain = self._certain and b"<!" not in piece
         for cell, value, shared in _SHOWN.findall(piece):
@@ -101,7 +100,7 @@ class SharedTexts:
         return size
 
 
-# What reading a worksheet would take, told by its XML while that passes by.
+# Effort of reading a worksheet, estimated from its XML while that is streamed.
 
 
 _START = re.compile(b"<" + _PREFIX + rb"sheetData[\s/>]")
@@ -121,9 +120,9 @@ _ODD = "a worksheet is written in a way that no spreadsheet program uses; save i
 
 
 class Worksheet:
-    """The rectangle around a worksheet's cells, counted from A1: none for a part that is no worksheet.
+    """Rectangle around a worksheet's cells, counted from A1; minimal for a part that is no worksheet.
 
-    `shared` counts cells whose text may stand among the shared ones. Pieces end where no tag is open.
+    `shared` counts cells that may show a shared text. Pieces end outside of tags.
     """
 
     def __init__(self) -> None:
@@ -138,7 +137,7 @@ class Worksheet:
         self._hidden = False
 
     def look(self, piece: bytes) -> None:
-        """Take in the next piece. Raises BadData for what no spreadsheet program writes."""
+        """Process the next piece. Raises BadData for XML that no spreadsheet program writes."""
         if not self._found:
             start = _START.search(piece) if b"sheetData" in piece else None
             if start is None:
@@ -159,14 +158,14 @@ class Worksheet:
         self._merge(piece)
 
     def _refer(self, references: list[bytes]) -> None:
-        """Take in references such as `AB12`."""
+        """Extend the rectangle by references such as `AB12`."""
         if references:
             listed = b" ".join(references)
             self._columns.update(listed.translate(None, b"0123456789").upper().split())
             self._rows = max(self._rows, *map(_line, set(listed.translate(None, _LETTERS).split())))
 
     def _walk_rows(self, piece: bytes) -> None:
-        """Follow the rows alone, where each cell says where it stands."""
+        """Track the rows only, if every cell has a reference."""
         for found in _ROW.finditer(piece):
             start = found.start()
             before = piece[start - 1 : start]
@@ -178,7 +177,7 @@ class Worksheet:
                 self._row_begins(found[1], found[2])
 
     def _walk(self, piece: bytes) -> None:
-        """Follow the rows and the cells."""
+        """Track the rows and the cells."""
         for ending, name, attributes, closed in _STEP.findall(piece):
             if name == b"row":
                 if ending:
@@ -193,7 +192,7 @@ class Worksheet:
     def _row_begins(self, attributes: bytes, closed: bytes) -> None:
         if not closed:
             raise BadData(_ODD)
-        # Never back: a row that a comment hides, or one out of order, is no reason to count less.
+        # Never decreased: a row in a comment, or one out of order, must not reduce the count.
         self._row = max([self._row, *(line - 1 for line in _references(attributes))])
         if attributes.endswith(b"/"):
             self._next_row()
@@ -204,7 +203,7 @@ class Worksheet:
             self._loose = 0
 
     def _loose_cell(self) -> None:
-        """A cell without a reference stands behind the one before it."""
+        """Count a cell without a reference, which follows the one before it."""
         self._loose += 1
         self._widest = max(self._widest, self._loose)
         self._rows = max(self._rows, self._row + 1)
@@ -217,12 +216,12 @@ class Worksheet:
 
     @property
     def cells(self) -> int:
-        """Rows times columns, counted from the first cell A1."""
+        """Number of rows times columns, counted from A1."""
         return self._rows * (max(map(_number, self._columns), default=0) + self._widest)
 
 
 def _cells_in(piece: bytes) -> int:
-    """How many cells begin in a piece, however they are written."""
+    """Return how many cells begin in a piece, in any notation."""
     plain = piece.count(b"<c ")
     if b":c" in piece or piece.count(b"<c") != plain:
         return len(_CELL.findall(piece))
@@ -230,7 +229,7 @@ def _cells_in(piece: bytes) -> int:
 
 
 def _references(attributes: bytes) -> list[int]:
-    """The rows that a tag's attributes refer to. Raises BadData for attributes that two readers may take differently."""
+    """Return the rows that a tag's attributes refer to. Raises BadData for ambiguous attributes."""
     if not attributes or attributes.isspace():
         return []
     if _ATTRIBUTE.sub(b"", attributes).strip(b" \t\r\n/"):
@@ -244,13 +243,13 @@ def _line(digits: bytes) -> int:
 
 
 def _number(letters: bytes) -> int:
-    """The number of a column by its letters."""
+    """Return the number of a column by its letters."""
     if len(letters) > 6:
         return _FARTHEST
     return reduce(lambda number, letter: number * 26 + letter - 64, letters, 0)
 
 
-# Judges what reading a binary (XLSB) or OpenDocument (ODS) workbook would take, before anything opens it.
+# Effort of reading a binary (XLSB) or OpenDocument (ODS) workbook, checked before it is opened.
 
 
 DAMAGED = "the workbook is damaged: it cannot be read"
@@ -264,7 +263,7 @@ _LONGEST_XML_TAG = MIB
 
 
 def inspect_binary(path: Path, limits: Limits) -> None:
-    """Walk the records of every part of an XLSB workbook. Raises BadData when reading it would take too much."""
+    """Check the records of every part of an XLSB workbook. Raises BadData if reading it would take too much."""
     for entry, pieces in _parts(path, limits):
         if entry.filename.lower().endswith(".bin"):
             _refuse(_span(pieces), limits)
@@ -272,7 +271,7 @@ def inspect_binary(path: Path, limits: Limits) -> None:
 
 
 def inspect_open(path: Path, limits: Limits) -> None:
-    """Walk the cells of an ODS workbook, each counted as often as it says it is repeated. Raises BadData."""
+    """Check the cells of an ODS workbook, each counted as often as it is repeated. Raises BadData."""
     for entry, pieces in _parts(path, limits):
         if entry.filename.lower() == "content.xml":
             _OpenSheets(limits).walk(pieces)
@@ -280,18 +279,18 @@ def inspect_open(path: Path, limits: Limits) -> None:
 
 
 def _parts(path: Path, limits: Limits) -> Iterator[tuple[zipfile.ZipInfo, Iterator[bytes]]]:
-    """The parts with what they unpack to; together at most `limits.unpacked_bytes`."""
-    left = limits.unpacked_bytes
+    """Yield the parts with their unpacked bytes; together at most `limits.unpacked_bytes`."""
+    remaining = limits.unpacked_bytes
 
     def counted(pieces: Iterator[bytes]) -> Iterator[bytes]:
-        nonlocal left
+        nonlocal remaining
         for piece in pieces:
-            left -= len(piece)
+            remaining -= len(piece)
             yield piece
 
     with path.open("rb") as file, opened(path) as archive:
         for entry in archive.infolist():
-            yield entry, counted(inflated(file, entry, left))
+            yield entry, counted(inflated(file, entry, remaining))
 
 
 def _refuse(cells: int, limits: Limits) -> None:
@@ -301,7 +300,7 @@ def _refuse(cells: int, limits: Limits) -> None:
 
 
 def _span(pieces: Iterator[bytes]) -> int:
-    """Rows times columns of a binary worksheet; 0 for any other part."""
+    """Return rows times columns of a binary worksheet; 0 for any other part."""
     rows = columns = 0
     sheet = False
     for kind, start in _records(pieces):
@@ -315,7 +314,7 @@ def _span(pieces: Iterator[bytes]) -> int:
 
 
 def _records(pieces: Iterator[bytes]) -> Iterator[tuple[int, bytes]]:
-    """Each record's kind and its first four bytes; what follows is passed over."""
+    """Yield each record's kind and its first four bytes."""
     held, skip = b"", 0
     for piece in pieces:
         held, at = held + piece[skip:], 0
@@ -334,7 +333,7 @@ def _records(pieces: Iterator[bytes]) -> Iterator[tuple[int, bytes]]:
 
 
 def _head(data: bytes, at: int) -> tuple[int, int, int]:
-    """A record's kind and size, each in bytes of seven bits, and where its content begins."""
+    """Return a record's kind and size (bytes of seven bits each), and the start of its content."""
     kind, at = data[at] & 0x7F | (data[at + 1] & 0x7F) << 7 if data[at] & 0x80 else data[at], at + 1 + (data[at] >> 7)
     size = 0
     for place in range(4):
@@ -347,9 +346,9 @@ def _head(data: bytes, at: int) -> tuple[int, int, int]:
 
 
 class _OpenSheets:
-    """Follows the rows and cells of an ODS workbook's content.
+    """Parser handlers that count the rows and cells of an ODS workbook's content.
 
-    A repeated cell and a repeated row are spelled out by who reads them, blank ones only where something follows.
+    The library expands repeated cells and rows, but blank ones only if a filled one follows.
     """
 
     def __init__(self, limits: Limits) -> None:
@@ -366,13 +365,13 @@ class _OpenSheets:
         self._parser.StartDoctypeDeclHandler = _no_doctype
 
     def walk(self, pieces: Iterator[bytes]) -> None:
-        """Take in the whole content. Raises BadData."""
-        read = 0
+        """Process the whole content. Raises BadData."""
+        size = 0
         try:
             for piece in pieces:
-                read += len(piece)
+                size += len(piece)
                 self._parser.Parse(piece, False)
-                if read - self._parser.CurrentByteIndex > _LONGEST_XML_TAG:
+                if size - self._parser.CurrentByteIndex > _LONGEST_XML_TAG:
                     raise BadData(DAMAGED)
             self._parser.Parse(b"", True)
         except (expat.ExpatError, LookupError, ValueError):
@@ -382,7 +381,7 @@ class _OpenSheets:
         if tag in _ODS_CELLS:
             self._cell_repeats = _repeats(attributes, "number-columns-repeated")
             self._in_cell = True
-            # A value may stand in an attribute alone.
+            # A value may be in an attribute only.
             self._text = sum(map(len, attributes.values())) if len(attributes) > 1 else 0
         elif tag == f"{_ODS_TABLE}table-row":
             self._row_repeats = _repeats(attributes, "number-rows-repeated")
@@ -411,7 +410,7 @@ class _OpenSheets:
 
 
 def _repeats(attributes: dict[str, str], name: str) -> int:
-    """How often a row or cell stands there. Raises ValueError for what is no number of spreadsheets."""
+    """Return how often a row or cell is repeated. Raises ValueError for an invalid number."""
     count = int(attributes.get(f"{_ODS_TABLE}{name}", "1")[:10])
     if count < 1:
         raise ValueError(name)
@@ -419,18 +418,17 @@ def _repeats(attributes: dict[str, str], name: str) -> int:
 
 
 def _no_doctype(*_: object) -> None:
-    raise BadData("the workbook declares a document type, which is not read; save it anew and send that")
+    raise BadData("the workbook declares a document type, which is not supported; save it again and send that")
 
 
 _LONGEST_TAG = 2 * MIB
 
 
 def inspect(path: Path, limits: Limits) -> None:
-    """Unpack every part once without keeping it. Raises BadData when reading the workbook would take too much.
+    """Unpack every part once without keeping it. Raises BadData if reading the workbook would take too much.
 
-    Every part is looked at, whatever its name: which of them are worksheets is told by the workbook itself, and may be
-    any. A worksheet's cells count as the rectangle around them, because that is what reading one takes; a text that
-    many cells share counts for each of them.
+    Every part is checked, as the workbook itself may declare any of them a worksheet. A worksheet's cells count as the
+    rectangle around them, as the library allocates that. A shared text counts for each cell that shows it.
     """
     texts = SharedTexts(limits.sheet_cells)
     most_shared = 0
@@ -445,16 +443,16 @@ def inspect(path: Path, limits: Limits) -> None:
     if most_shared * texts.longest <= limits.unpacked_bytes:
         return
     for _, pieces in _parts(path, limits):
-        left = limits.unpacked_bytes
+        remaining = limits.unpacked_bytes
         for piece in _whole(pieces):
-            left -= texts.shown_in(piece)
-            if left < 0:
+            remaining -= texts.shown_in(piece)
+            if remaining < 0:
                 fault = "the texts of a worksheet's cells are too long taken together"
                 raise BadData(f"{fault}; save it as CSV and send that")
 
 
 def _whole(pieces: Iterator[bytes]) -> Iterator[bytes]:
-    """The same bytes in pieces that end where no tag is open, or is so after many megabytes."""
+    """Yield the same bytes in pieces that end outside of tags, unless a tag is longer than 2 MiB."""
     held = b""
     for piece in pieces:
         text = held + piece

@@ -1,4 +1,4 @@
-"""The connector for files: pulled from a URL, uploaded or mailed, in whatever format they turn out to be."""
+"""Connector for files, fetched from a URL, uploaded or mailed, in any supported format."""
 
 from collections.abc import Iterator
 from contextlib import AbstractAsyncContextManager
@@ -25,17 +25,17 @@ _PATH = {"type": "string", "minLength": 1, "maxLength": 200}
 
 
 class FileConnector:
-    """Fetches one file and reads it by what it turns out to be (docs/connectors.md#files)."""
+    """Connector that fetches one file and parses it by its detected format (docs/connectors.md#files)."""
 
     def fetch(self, ctx: Context) -> AbstractAsyncContextManager[Fetched]:
-        """Ask for config.url (config.stock_url for the stock stream, when it is set), conditionally."""
+        """Fetch config.url, or config.stock_url for the stock stream if set, by a conditional request."""
         url = _url(ctx)
         signed, headers = sign(url, ctx.credentials)
         shown = without_query(signed, frozenset({str((ctx.credentials or {}).get("query"))})) if signed != url else None
         return pull(ctx, signed, {"Accept": _ACCEPT, **headers}, shown_url=shown)
 
     def tables(self, ctx: Context, path: Path) -> Iterator[Table]:
-        """Tables by the file's content, unpacked where it came packed; config.format decides where content does not."""
+        """Yield the tables by the file's detected format, unpacked if necessary; config.format decides if that is ambiguous."""
         with plain(path, ctx.limits) as file:
             yield from _tables(ctx, file, sniff(file, ctx.config.get("format")))
 
@@ -78,13 +78,13 @@ def _url(ctx: Context) -> str:
 
 def _settings() -> dict[str, Any]:
     own = {
-        "url": {**URL, "description": "Where the file is."},
-        "stock_url": {**URL, "description": "Where the file of the stock stream is, if it is another one."},
+        "url": {**URL, "description": "The address of the file."},
+        "stock_url": {**URL, "description": "The address of the file for the stock stream, if it differs."},
         "records_path": {
             **_PATH,
-            "description": "Where the records stand in JSON (dotted), or what an XML record is called.",
+            "description": "The dotted path of the records in JSON, or the element name of an XML record.",
         },
-        "variants_path": {**_PATH, "description": "Where a record's variants stand (dotted)."},
+        "variants_path": {**_PATH, "description": "The dotted path of the variants in a record."},
     }
     return config_schema(own)
 

@@ -1,4 +1,4 @@
-"""Reads CSV and TSV as they really come: any delimiter and encoding, ragged rows, zero bytes, quotes left open."""
+"""Reader of CSV and TSV in practice: any delimiter and encoding, ragged rows, zero bytes, unclosed quotes."""
 
 import codecs
 import csv
@@ -24,7 +24,7 @@ _LONGEST_LINE = 2 * MIB
 _LONGEST_RECORD = 4 * MIB
 _MOST_LINES = 1_000
 _WIDEST = 50_000
-"""Delimiters of one line. Each may make a value, which takes fifty times the room that it has in the file."""
+"""Delimiters of one line. Each may add a value, which takes fifty times its size in the file."""
 _REPORTED = 100
 _END = "\x1eend of file\x1e"
 _QUOTED = re.compile(r'(?<![^,;\t|\r\n])"(?:[^"]|"")*+"(?=[,;\t|\r\n]|\Z)')
@@ -32,8 +32,8 @@ _NO_DELIMITERS = str.maketrans(dict.fromkeys(f"{DELIMITERS}\r\n", " "))
 
 
 def tables(ctx: Context, path: Path) -> Iterator[Table]:
-    """The file's one table. Rows stream; what is held is one buffer and the first 200 records. Raises BadData."""
-    # The module's own bound is 131,072 and is one for the whole process; descriptions in feeds are longer than that.
+    """Yield the file's one table. Rows are streamed; one buffer and the first 200 records are in memory. Raises BadData."""
+    # The default limit of 131,072 applies to the whole process; descriptions in feeds are longer than that.
     csv.field_size_limit(MIB)
     encoding = detect(path)
     if encoding.broken:
@@ -70,24 +70,24 @@ def _table(ctx: Context, text: TextIOWrapper) -> Table:
 
 
 def _sample(lines: Iterator[str]) -> Iterator[str]:
-    """The first lines, to tell the delimiter by: at most 200, and at most 1 MiB and a line."""
-    left = _LOOK_CHARS
+    """Yield the first lines, for delimiter detection: at most 200, and about 1 MiB."""
+    remaining = _LOOK_CHARS
     for line in islice(lines, _LOOK):
         yield line
-        left -= len(line)
-        if left < 0:
+        remaining -= len(line)
+        if remaining < 0:
             return
 
 
 def _refuse_wide(lines: Sequence[str], delimiters: str) -> None:
-    """Raise BadData for a line of more values than any table has columns."""
+    """Raise BadData for a line with more values than any table has columns."""
     for line in lines:
         if len(line) > _WIDEST and any(line.count(delimiter) > _WIDEST for delimiter in delimiters):
             raise BadData(f"a line has more than {_WIDEST:,} values: this is no table")
 
 
 class _Gauge:
-    """The lines on their way to be parsed, and how much of them the record being read has taken."""
+    """Iterator over lines that measures the current record."""
 
     def __init__(self, lines: Iterator[str], delimiter: str) -> None:
         self.taken = 0
@@ -106,13 +106,13 @@ class _Gauge:
             yield line
 
     def next_record(self) -> None:
-        """What comes now belongs to another record."""
+        """Start the next record."""
         self.passed += self.taken
         self.taken = 0
 
 
 def _first(records: Iterator[tuple[int, list[str]]], gauge: _Gauge) -> Iterator[tuple[int, list[str]]]:
-    """The first records, to find the header in: at most 200, and at most 4 MiB and a record."""
+    """Yield the first records, for header detection: at most 200, and about 4 MiB."""
     for record in islice(records, _LOOK):
         yield record
         if gauge.passed > _LONGEST_RECORD:
@@ -120,7 +120,7 @@ def _first(records: Iterator[tuple[int, list[str]]], gauge: _Gauge) -> Iterator[
 
 
 def _lines(text: TextIOWrapper) -> Iterator[str]:
-    """The lines, without zero bytes, each bounded; then the mark by which an open quote is seen. Closes the file."""
+    """Yield the bounded lines without zero bytes, then a mark that reveals an open quote. Closes the file."""
     with text:
         for number, line in enumerate(iter(partial(text.readline, _LONGEST_LINE), ""), start=1):
             if len(line) >= _LONGEST_LINE:
@@ -130,7 +130,7 @@ def _lines(text: TextIOWrapper) -> Iterator[str]:
 
 
 def _records(lines: _Gauge, delimiter: str) -> Iterator[tuple[int, list[str]]]:
-    """Records that are not blank, with the line they begin on. Raises BadData at a quote that is never closed."""
+    """Yield the records that are not blank, with their first line. Raises BadData for a quote that is never closed."""
     reader = csv.reader(lines, delimiter=delimiter)
     line = 1
     try:
@@ -152,7 +152,7 @@ def _records(lines: _Gauge, delimiter: str) -> Iterator[tuple[int, list[str]]]:
 def _rows(
     records: Iterator[tuple[int, list[str]]], headers: Sequence[str], report: Callable[[Report], None]
 ) -> Iterator[Row]:
-    """One cell a header: short rows are filled up with None, longer ones cut and reported; repeated header rows are left out."""
+    """Yield one cell a header: pad short rows with None, truncate and report longer ones, skip repeated headers."""
     width, again = len(headers), list(headers)
     cut = lost = _REPORTED
     for line, cells in records:
@@ -160,7 +160,11 @@ def _rows(
             lost -= 1
             column = next(at for at, cell in enumerate(cells) if "\ufffd" in cell)
             header = headers[column] if column < width else None
-            report(Report("characters of the value are lost: they were not in the file's encoding", line, header))
+            report(
+                Report(
+                    "some characters of the value are invalid in the file's encoding and were replaced", line, header
+                )
+            )
         if len(cells) != width:
             if cut and (extra := sum(1 for cell in cells[width:] if cell.strip())):
                 cut -= 1
@@ -171,13 +175,13 @@ def _rows(
 
 
 def _announced(lines: Sequence[str]) -> str | None:
-    """The delimiter that spreadsheet programs announce in a first line `sep=;`."""
+    """Return the delimiter that a first line `sep=;` of a spreadsheet program states, or None."""
     line = lines[0].strip().strip('"') if lines else ""
     return line[4] if len(line) == 5 and line.lower().startswith("sep=") else None
 
 
 def _delimiter(lines: Sequence[str], ctx: Context) -> str:
-    """The delimiter by which most rows are of one width, and the wider the better; known header words count as well."""
+    """Return the delimiter that gives the most rows of one width; greater width and known header words count, too."""
     if ctx.config.get("format") == "tsv" and any("\t" in line for line in lines):
         return "\t"
     text = "".join(line for line in lines if line.strip() and line != _END)
@@ -186,7 +190,7 @@ def _delimiter(lines: Sequence[str], ctx: Context) -> str:
 
 
 def _evidence(rows: list[list[str]], score: Callable[[Sequence[str]], int]) -> float:
-    """How far these rows look like a table: the share of rows of the usual width, that width, and known words."""
+    """Score rows as a table: the share of rows of the usual width, that width, and known words."""
     widths = [len(row) for row in rows if len(row) > 1]
     if not widths:
         return 0.0
@@ -196,12 +200,12 @@ def _evidence(rows: list[list[str]], score: Callable[[Sequence[str]], int]) -> f
 
 
 def _tried(lines: Sequence[str], delimiter: str) -> Iterator[list[str]]:
-    """The records of a sample as far as they can be read."""
+    """Yield the records of a sample up to the first error."""
     with suppress(csv.Error):
         yield from csv.reader(lines, delimiter=delimiter)
 
 
-# Finds a text file's encoding by reading all of it once: the first odd byte may stand in the last row.
+# Encoding detection reads the whole file, as the first undecodable byte may be in the last row.
 
 
 _CHUNK = 1024 * 1024
@@ -209,7 +213,10 @@ _CHUNK = 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Encoding:
-    """`codec` is Python's name; `skip` are the bytes of the byte order mark; `broken` counts unreadable places."""
+    """Encoding of a file.
+
+    `codec` is Python's name, `skip` the bytes of the byte order mark, `broken` the number of errors.
+    """
 
     codec: str
     skip: int = 0
@@ -217,7 +224,7 @@ class Encoding:
 
 
 def detect(path: Path) -> Encoding:
-    """UTF-16 by its mark or zero bytes, UTF-8 when it reads, mostly-UTF-8 with its broken places, else Windows-1252."""
+    """Return UTF-16 by its mark or zero bytes, UTF-8 if it decodes, or mostly does, else Windows-1252."""
     with path.open("rb") as file:
         head = file.read(4096)
     wide = _wide(head)
@@ -244,7 +251,7 @@ def _wide(head: bytes) -> Encoding | None:
 
 
 def _count(path: Path) -> tuple[int, int]:
-    """How many characters beyond ASCII read as UTF-8, and how many places do not."""
+    """Count the non-ASCII characters that decode as UTF-8, and the decoding errors."""
     decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
     good = broken = 0
     with path.open("rb") as file:

@@ -1,4 +1,4 @@
-"""Finds the header among title rows, group rows and unit rows, in text tables and worksheets alike."""
+"""Header detection among title, group and unit rows, for text tables and worksheets."""
 
 import re
 from collections.abc import Callable, Sequence
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 SEARCHED = 15
 SCORED = 2_000
-"""How many cells of a row are looked up among known header words."""
+"""Number of a row's cells that are compared with known header words."""
 Span = tuple[int, int, int, int]
 """A merged area: first row, first column, last row, last column, counted from 0 within the rows looked at."""
 
@@ -29,7 +29,7 @@ _NEARLY_ALL = 0.9
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Where the table is. `first` is the index of the first row of data; `known` is how many header words are known."""
+    """Layout of a table. `first` is the index of the first row of data, `known` the number of known header words."""
 
     headers: tuple[str, ...]
     first: int
@@ -39,11 +39,12 @@ class Plan:
 def plan(
     rows: Sequence[Sequence[str]], score: Callable[[Sequence[str]], int], spans: Sequence[Span] = ()
 ) -> Plan | None:
-    """The header of a table, by its first rows; None when there is no row that is not blank.
+    """Find the header of a table in its first rows; return None if all rows are blank.
 
-    Among the first 15 rows with something in them the one with most known words wins, then the fullest one without
-    numbers, then the first. Two header rows are joined (`Dimensions` over `Width` gives `Dimensions Width`), a row of
-    units after them goes into the names (`Width (in)`). Blank names become `Column 7`; names that occur twice stay.
+    The header is chosen among the first 15 rows that are not blank: the most known words decide, then the fullest row
+    without numbers, then the first. Two header rows are joined (`Dimensions` over `Width` gives `Dimensions Width`), a
+    following row of units becomes part of the names (`Width (in)`). Blank names become `Column 7`; duplicate names
+    stay.
     """
     table = [[cell.strip() for cell in row] for row in rows]
     chosen = _choose(table, score)
@@ -58,10 +59,10 @@ def plan(
 
 
 def _choose(table: list[list[str]], score: Callable[[Sequence[str]], int]) -> tuple[int, int] | None:
-    """Return the header's place and how many of its words are known.
+    """Return the header's index and its number of known words.
 
-    A row's points are its known words (a single one in a wide row says little, for data holds such words too) and how
-    full it is beside the median, less where it does not look like names, which are short and no numbers.
+    A row's score is its known words (a single one in a wide row counts little, as data may contain such words) and its
+    fill relative to the median, reduced by cells that do not look like names, which are short and not numeric.
     """
     counts = [sum(map(bool, row)) for row in table]
     filled = sorted(filter(None, counts))
@@ -87,7 +88,7 @@ def _names(table: list[list[str]], at: int, spans: Sequence[Span]) -> tuple[list
 
 
 def _is_group(upper: list[str], lower: list[str], at: int, spans: Sequence[Span]) -> bool:
-    """Whether `upper` holds groups over the names in `lower`: no cell of `lower` may look like data."""
+    """Return whether `upper` holds groups over the names in `lower`, in which no cell may look like data."""
     if not any(lower) or any(_NUMBER.fullmatch(cell) or len(cell) > _LONGEST_NAME for cell in lower):
         return False
     width = max(len(upper), len(lower))
@@ -99,17 +100,17 @@ def _is_group(upper: list[str], lower: list[str], at: int, spans: Sequence[Span]
 
 
 def _meets(upper: list[str], lower: list[str], spans: Sequence[Span]) -> bool:
-    """Whether a column outside the merged areas is filled in both rows: then `lower` is data, not names."""
+    """Return whether a column outside the merged areas is filled in both rows; then `lower` is data."""
     grouped = {column for span in spans for column in range(span[1], span[3] + 1)}
     pairs = enumerate(zip(upper, lower, strict=False))
     return any(up and down and column not in grouped for column, (up, down) in pairs)
 
 
 def _is_bare_group(upper: list[str], lower: list[str]) -> bool:
-    """The same without merged areas to go by: at least two short groups, each with blanks after it to cover."""
+    """Return whether there are at least two short groups, each followed by blanks to cover, without merged areas."""
     groups = [at for at, cell in enumerate(upper) if cell and at < len(lower) and lower[at]]
-    beside = any(up and not down for up, down in zip(upper, lower, strict=False))
-    if len(groups) < _FEWEST_GROUPS and not (groups and beside):
+    has_ungrouped = any(up and not down for up, down in zip(upper, lower, strict=False))
+    if len(groups) < _FEWEST_GROUPS and not (groups and has_ungrouped):
         return False
     if any(len(upper[at]) > _LONGEST_GROUP or any(map(str.isdigit, upper[at])) for at in groups):
         return False
@@ -127,7 +128,7 @@ def _joined(upper: list[str], lower: list[str], at: int, spans: Sequence[Span]) 
 
 
 def _spread(upper: list[str], lower: list[str], merged: Sequence[Span]) -> list[str]:
-    """Each column's group: that of its merged area; without any merged areas, the last one that covers a name."""
+    """Return each column's group: that of its merged area, or without merged areas the last one that covers a name."""
     groups = list(upper)
     if merged:
         for _, first, _, last in merged:
@@ -158,7 +159,7 @@ def _with_units(names: list[str], units: list[str]) -> list[str]:
 
 
 def _finished(names: list[str], data: list[list[str]]) -> tuple[str, ...]:
-    """Names for all columns: those at the end without a name and without data are left out."""
+    """Name all columns, without those at the end that have neither name nor data."""
     widths = sorted(max((at + 1 for at, cell in enumerate(row) if cell), default=0) for row in data)
     usual = widths[(len(widths) - 1) // 2] if widths else 0
     named = max((at + 1 for at, name in enumerate(names) if name), default=0)

@@ -1,4 +1,4 @@
-"""Tells by its bytes what a file is, because names and content types of vendors' files are often wrong."""
+"""Format detection by content, as names and content types of vendors' files are often wrong."""
 
 import json
 from pathlib import Path
@@ -33,10 +33,10 @@ _REFUSED = (
 
 
 def sniff(path: Path, format: str | None) -> str:
-    """One of csv, x12, html, json, jsonl, xml, and of the workbooks xlsx, xls, xlsb, ods.
+    """Return one of csv, x12, html, json, jsonl, xml, or of the workbooks xlsx, xls, xlsb, ods.
 
-    `format` is the source's config.format, which decides between text formats. Raises BadData with a sentence that says
-    what the file is when it is none of these.
+    `format` is the source's config.format, which decides between text formats. Raises BadData that names the detected
+    format if it is none of these.
     """
     with path.open("rb") as file:
         head = file.read(_HEAD)
@@ -87,7 +87,7 @@ def _text_kind(head: bytes, format: str | None) -> str:
 
 
 def _markup_kind(text: str, format: str | None) -> str:
-    """XML, or a web page, which is read for its JSON-LD alone, and only where the settings ask for that."""
+    """Return xml, or html for a web page if the settings request JSON-LD. Raises BadData for any other web page."""
     start = text[:4096].lower()
     if "<html" in start or start.startswith(("<!doctype html", "<head", "<body", "<div", "<script")):
         if format == "json_ld":

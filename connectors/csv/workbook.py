@@ -1,4 +1,4 @@
-"""Reads workbooks (XLSX, XLSB, XLS, ODS): what the cells show, never what formulas or links would fetch."""
+"""Reader of workbooks (XLSX, XLSB, XLS, ODS): displayed values only, never the targets of formulas or links."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -35,11 +35,11 @@ _INSPECT: dict[str, Callable[[Path, Limits], None]] = {
     "ods": inspect_open,
     "xls": inspect_old,
 }
-"""What judges a workbook before it is opened."""
+"""Check of a workbook before it is opened, by format."""
 
 
 def tables(ctx: Context, path: Path, kind: str = "xlsx") -> Iterator[Table]:
-    """One table a visible worksheet that holds one, in the workbook's order. Raises BadData.
+    """Yield one table for each visible worksheet with a table, in the workbook's order. Raises BadData.
 
     One worksheet at a time is in memory, bounded by limits.sheet_cells. Cells are text: whole numbers without a
     fraction (`101`), dates as ISO text, TRUE and FALSE as spreadsheets show them.
@@ -84,7 +84,7 @@ def _table(ctx: Context, workbook: CalamineWorkbook, name: str, *, alone: bool) 
 
 @contextmanager
 def _readable(part: str) -> Iterator[None]:
-    """Turn what the library raises into BadData: its errors, and panics of its Rust code, which are no Exception."""
+    """Convert the library's errors to BadData, including panics of its Rust code, which are not an Exception."""
     try:
         yield
     except PasswordError:
@@ -96,12 +96,12 @@ def _readable(part: str) -> Iterator[None]:
 
 
 def _is_table(found: Plan, look: list[tuple[int, list[str]]]) -> bool:
-    """Whether a worksheet beside others is one: a known header word, or at least three columns and a row of data."""
+    """Return whether one of several worksheets is a table: a known header word, or three columns, and a row of data."""
     return found.first < len(look) and (found.known > 0 or len(found.headers) > 2)
 
 
 def _records(sheet: CalamineSheet) -> Iterator[tuple[int, list[str]]]:
-    """The rows that are not blank, as text, with their number in the worksheet."""
+    """Yield the rows that are not blank, as text, with their number in the worksheet."""
     for line, row in enumerate(sheet.iter_rows(), start=1):
         cells = [cell if type(cell) is str else _text(cell) for cell in row]
         if any(cells) and any(map(str.strip, cells)):
@@ -121,7 +121,7 @@ def _rows(records: Iterator[tuple[int, list[str]]], headers: tuple[str, ...]) ->
 
 
 def _spans(sheet: CalamineSheet, look: list[tuple[int, list[str]]]) -> list[Span]:
-    """Merged areas, counted within the rows looked at: blank rows and blank columns before the table are not in it."""
+    """Return the merged areas in coordinates of `look`, which lacks blank rows and leading blank columns."""
     at = {line - 1: index for index, (line, _) in enumerate(look)}
     shift = sheet.start[1] if sheet.start else 0
     spans = (
@@ -133,7 +133,7 @@ def _spans(sheet: CalamineSheet, look: list[tuple[int, list[str]]]) -> list[Span
 
 
 def _text(value: Any) -> str:
-    """A cell that is not text, as text: exact, and without what binary floats add."""
+    """Convert a cell to exact text, without artefacts of binary floats."""
     return _TEXTS.get(type(value), str)(value)
 
 

@@ -1,4 +1,4 @@
-"""Judges what reading an XLS workbook would take, by its records (MS-XLS), as the library walks them."""
+"""Check of an XLS workbook's size by its records (MS-XLS), in the library's order."""
 
 import struct
 from collections.abc import Iterator, Sequence
@@ -9,14 +9,14 @@ from connectors.csv.bounds import DAMAGED
 from connectors.sdk.context import MIB, Limits
 from connectors.sdk.errors import BadData
 
-# Follows the chains of sectors in the container of old Office files, each sector once.
+# Chains of sectors in the container of old Office files; each sector is read once.
 
 
 _CHAIN_END = 0xFFFFFFFE
 
 
 class Sectors:
-    """The sectors of a container, or of its stream of small ones; `ahead` are the bytes before the first."""
+    """Sectors of a container, or of its mini stream; `ahead` is the number of bytes before the first."""
 
     def __init__(self, data: bytes, size: int, ahead: int | None = None) -> None:
         self._data = data
@@ -24,32 +24,32 @@ class Sectors:
         self._ahead = size if ahead is None else ahead
 
     def at(self, number: int) -> bytes:
-        """One sector. Raises BadData where there is none of that number."""
+        """Return one sector. Raises BadData if it does not exist."""
         start = self._ahead + number * self._size
         if start >= len(self._data):
             raise BadData(DAMAGED)
         return self._data[start : start + self._size]
 
     def chain(self, number: int, table: Sequence[int], most: int | None = None) -> bytes:
-        """The sectors from this one on to the end of their chain, or to `most` bytes. Raises BadData for a circle."""
+        """Return the sectors from this one to the end of their chain, or to `most` bytes. Raises BadData for a cycle."""
         found: list[bytes] = []
         seen: set[int] = set()
-        left = len(self._data) if most is None else most
-        while number != _CHAIN_END and left > 0:
+        remaining = len(self._data) if most is None else most
+        while number != _CHAIN_END and remaining > 0:
             if number in seen or number >= len(table):
                 raise BadData(DAMAGED)
             seen.add(number)
-            found.append(self.at(number)[:left])
-            left -= len(found[-1])
+            found.append(self.at(number)[:remaining])
+            remaining -= len(found[-1])
             number = table[number]
         return b"".join(found)
 
     def numbers(self, data: bytes) -> tuple[int, ...]:
-        """Bytes as numbers of sectors."""
+        """Decode bytes as sector numbers."""
         return struct.unpack(f"<{len(data) // 4}I", data[: len(data) // 4 * 4])
 
 
-# Looks into the container of old Office files (MS-CFB) before anything opens it: chains that end, sizes that are there.
+# Checks of the container of old Office files (MS-CFB) before it is opened: finite chains, plausible sizes.
 
 
 _HEADER = 512
@@ -71,7 +71,7 @@ class _Entry:
 
 
 def workbook_stream(path: Path) -> bytes:
-    """The stream of an XLS file that is its workbook. Raises BadData where the container is damaged or holds none."""
+    """Return the workbook stream of an XLS file. Raises BadData if the container is damaged or has none."""
     size = path.stat().st_size
     if size > _LARGEST:
         raise BadData(f"the workbook is larger than {_LARGEST // MIB} MiB; save it as XLSX or CSV and send that")
@@ -101,7 +101,7 @@ def workbook_stream(path: Path) -> bytes:
 
 
 def _listed(sectors: Sectors, data: bytes, difat: int) -> list[int]:
-    """The sectors that hold the table of chains: 109 in the header, further ones in a chain of lists."""
+    """Return the sectors of the allocation table: 109 in the header, others in a chain of lists."""
     found = list(struct.unpack_from("<109I", data, 76))
     seen: set[int] = set()
     while difat < _FREE:
@@ -142,17 +142,17 @@ _MOST_RECORDS = 30_000_000
 
 
 def inspect_old(path: Path, limits: Limits) -> None:
-    """Walk the workbook and its worksheets. Raises BadData when reading it would take too much.
+    """Check the workbook and its worksheets. Raises BadData if reading it would take too much.
 
-    All worksheets are read at once, so that what they span counts together.
+    The library reads all worksheets at once, so their cells are added up.
     """
     stream = workbook_stream(path)
-    left, walked = limits.sheet_cells, 0
+    remaining, records = limits.sheet_cells, 0
     for place in _sheets(stream):
         cells, count = _span(stream, place, limits.sheet_cells)
-        left -= cells
-        walked += count
-        if left < 0 or walked > _MOST_RECORDS:
+        remaining -= cells
+        records += count
+        if remaining < 0 or records > _MOST_RECORDS:
             fault = (
                 f"the worksheets span more than {limits.sheet_cells:,} cells; so many are read from a workbook at most"
             )
@@ -160,7 +160,7 @@ def inspect_old(path: Path, limits: Limits) -> None:
 
 
 def _sheets(stream: bytes) -> list[int]:
-    """Where the worksheets begin, by the records at the beginning."""
+    """Return the offsets of the worksheets, by the records of the workbook's globals."""
     found = []
     for kind, at, size in _records(stream, 0):
         if kind == _LOCKED and size >= 2 and stream[at : at + 2] != b"\0\0":
@@ -175,7 +175,7 @@ def _sheets(stream: bytes) -> list[int]:
 
 
 def _span(stream: bytes, place: int, most: int) -> tuple[int, int]:
-    """Rows times columns of the worksheet at a place, or what it says of itself where that is more; and its records."""
+    """Return a worksheet's cells (rows times columns, or its stated size if larger) and its number of records."""
     rows = columns = stated = depth = count = 0
     begun = False
     for kind, at, size in _records(stream, place):
@@ -202,7 +202,7 @@ def _span(stream: bytes, place: int, most: int) -> tuple[int, int]:
 
 
 def _stated(data: bytes) -> int:
-    """The cells that a worksheet says it spans, reckoned in 32 bits as the library does it."""
+    """Return the cells that a worksheet states, computed in 32 bits like the library."""
     if len(data) == 10:
         first, last, left, right = struct.unpack_from("<4H", data)
     elif len(data) == 14:
@@ -217,7 +217,7 @@ def _stated(data: bytes) -> int:
 
 
 def _records(stream: bytes, at: int) -> Iterator[tuple[int, int, int]]:
-    """Each record's kind, where its content begins and its size. Raises BadData for one that goes beyond the stream."""
+    """Yield each record's kind, content offset and size. Raises BadData for a record that exceeds the stream."""
     if at > len(stream):
         raise BadData(DAMAGED)
     while at + 4 <= len(stream):

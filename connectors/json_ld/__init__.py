@@ -1,4 +1,4 @@
-"""Web shops without a feed, read by the JSON-LD on their pages: one page, or all that a sitemap lists."""
+"""Connector for web shops without a feed, by the JSON-LD on one page, or on all pages of a sitemap."""
 
 from connectors.json_ld.connector import SPEC
 from connectors.sdk.hooks import hookimpl
@@ -7,5 +7,5 @@ from connectors.sdk.spec import ConnectorSpec
 
 @hookimpl
 def joinery_connectors() -> list[ConnectorSpec]:
-    """The connector `json_ld`."""
+    """Return the connector `json_ld`."""
     return [SPEC]

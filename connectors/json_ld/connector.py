@@ -1,4 +1,4 @@
-"""The connector for JSON-LD on web pages: pages in as they are, products out of what their scripts say."""
+"""Connector for JSON-LD on web pages: stores the pages unchanged and parses the products in their scripts."""
 
 import asyncio
 import json
@@ -20,16 +20,16 @@ from connectors.sdk.tables import Table
 
 _MARK = b"ld+json"
 _ROOM = 4 * MIB
-"""Bytes of a snapshot kept free, so that the last page never breaks its bound."""
+"""Reserved bytes of a snapshot, so that the last page never exceeds the limit."""
 _PIECE = 64 * 1024
 
 
 class JsonLdConnector:
-    """Reads one page, or with `pages: site` every page that the site's sitemaps list and robots.txt allows."""
+    """Connector for one page, or with `pages: site` for every page in the site's sitemaps that robots.txt allows."""
 
     @asynccontextmanager
     async def fetch(self, ctx: Context) -> AsyncIterator[Fetched]:
-        """The pages, one JSON document a line: address and text. Pages without JSON-LD are passed over."""
+        """Fetch the pages, one JSON document a line: address and text. Pages without JSON-LD are skipped."""
         url = str(ctx.config.get("url", ""))
         site = await begun(ctx, url)
         addresses = await listed(site, url) if ctx.config.get("pages") == "site" else [url]
@@ -48,18 +48,18 @@ class JsonLdConnector:
         )
 
     def tables(self, ctx: Context, path: Path) -> Iterator[Table]:
-        """One table of the products on all pages. Raises BadData."""
+        """Yield one table of the products on all pages. Raises BadData."""
         if not path.stat().st_size:
             raise BadData("the file is empty")
         yield table(ctx, _nodes(ctx, path))
 
 
 def _nodes(ctx: Context, path: Path) -> Iterator[tuple[int, Node, str | None]]:
-    """Each product with the line of its page, and the page's address where it is the only one there."""
+    """Yield each product with the line of its page, and the page's address if it is the only one there."""
     for number, line in json_records.lines(path, None, ctx.limits, ctx.report):
         html, address = line.get("html"), line.get("url")
         if not isinstance(html, str) or not isinstance(address, str):
-            raise BadData(f"line {number} is no page of a site")
+            raise BadData(f"line {number} is not a page of a site")
         found = list(of_page(ctx, number, html))
         for node in found:
             yield number, node, address if len(found) == 1 else None
@@ -80,12 +80,12 @@ async def _lines(site: Site, first: Page | None, addresses: list[str]) -> AsyncI
             site.left_out += len(addresses) - place
             break
         yield line
-    for said in site.told():
-        yield note(said)
+    for detail in site.told():
+        yield note(detail)
 
 
 async def _line(address: str, body: bytes) -> bytes:
-    """A page as a line. What is no UTF-8 becomes U+FFFD; written piece by piece, while others go first."""
+    """Encode a page as a line in pieces, yielding to the event loop. Invalid UTF-8 becomes U+FFFD."""
     text = body.decode("utf-8", errors="replace")
     parts = []
     for at in range(0, len(text), _PIECE):

@@ -1,4 +1,4 @@
-"""Walks a site: what robots.txt allows, the pages its sitemaps list, one after the other and no faster than is asked."""
+"""Crawl of a site: rules of robots.txt and pages of the sitemaps, one at a time and at the requested rate."""
 
 from asyncio import to_thread
 from collections.abc import AsyncIterator
@@ -23,7 +23,7 @@ _LONGEST_DELAY = 30.0
 
 @dataclass(slots=True)
 class Site:
-    """A site on the way: its rules, and what was left out."""
+    """Site being crawled: its rules, and counts of the pages that are missing."""
 
     ctx: Context
     origin: str
@@ -34,13 +34,13 @@ class Site:
     large: int = 0
 
     async def page(self, url: str, *, first: bool = False) -> Page | None:
-        """A page; None for one that is gone. Raises ConnectorError.
+        """Fetch a page; return None if it is gone or too large. Raises ConnectorError.
 
-        One that fails fails the run, after three tries: without it, what it offers would seem to be withdrawn.
+        A page that fails three times fails the run: otherwise its products would be withdrawn.
         """
         if not first:
             await self._pause()
-        for left in range(_TRIES - 1, -1, -1):
+        for retries in range(_TRIES - 1, -1, -1):
             try:
                 answer = await page(self.ctx, url, _ACCEPT, patient=not first, ends=_GONE)
             except TooLarge:
@@ -50,10 +50,10 @@ class Site:
                 if first:
                     raise
                 raise Unreachable(
-                    f"One of the site's pages is refused, so that the rest would mislead. {error}"
+                    f"The site refused one of its pages, so the crawl would be incomplete. {error}"
                 ) from None
             except Unreachable:
-                if not left or first:
+                if not retries or first:
                     raise
                 await self.ctx.sleep(2.0)
             else:
@@ -68,18 +68,18 @@ class Site:
             await self.ctx.sleep(min(self.robots.delay, _LONGEST_DELAY))
 
     def told(self) -> list[str]:
-        """What the walk has to tell, in sentences."""
+        """Return the notes on the crawl, as sentences."""
         found = [
-            (self.refused, "pages that robots.txt does not allow were not read"),
+            (self.refused, "pages were skipped because robots.txt does not allow them"),
             (self.gone, "pages that the sitemap lists are gone"),
             (self.large, "pages are too large and were not read"),
             (self.left_out, "further pages are listed and were not read: config.max_pages bounds them"),
         ]
-        return [f"{count:,} {what}" for count, what in found if count]
+        return [f"{count:,} {detail}" for count, detail in found if count]
 
 
 async def begun(ctx: Context, url: str) -> Site:
-    """The site of an address, its robots.txt read. Raises Unreachable where that cannot be had."""
+    """Return the site of an address with its robots.txt. Raises Unreachable if that cannot be fetched."""
     parts = urlsplit(url)
     if not parts.hostname:
         raise BadData("the source's settings name no address (config.url)")
@@ -87,7 +87,7 @@ async def begun(ctx: Context, url: str) -> Site:
     try:
         answer = await page(ctx, f"{origin}/robots.txt", {"Accept": "text/plain"}, patient=False, ends=_NO_RULES)
     except Unreachable as error:
-        # What a site allows is not known while its rules cannot be read (RFC 9309 §2.3.1.4).
+        # Without its rules, no page of the site may be fetched (RFC 9309 §2.3.1.4).
         raise Unreachable(f"The site's robots.txt cannot be read. {error}") from None
     ruled = answer.status not in _NO_RULES and "html" not in answer.media_type
     robots = await to_thread(Robots, answer.body if ruled else b"")
@@ -100,14 +100,14 @@ async def begun(ctx: Context, url: str) -> Site:
 
 
 async def listed(site: Site, url: str) -> list[str]:
-    """The pages of the site's sitemaps in their order, each once; only those of this site. Raises ConnectorError."""
+    """Return the pages of the site's sitemaps in order, without duplicates and other sites. Raises ConnectorError."""
     begin = [url] if _is_sitemap(url) else [*site.robots.sitemaps] or [f"{site.origin}/sitemap.xml"]
     most = int(site.ctx.config.get("max_pages", USUAL_PAGES))
-    wanted = str(site.ctx.config.get("include", ""))
+    include = str(site.ctx.config.get("include", ""))
     found: dict[str, None] = {}
     async for sitemap in _sitemaps(site, begin):
         for address in sitemap.pages:
-            if address in found or not _is_of(site, address) or wanted not in urlsplit(address).path:
+            if address in found or not _is_of(site, address) or include not in urlsplit(address).path:
                 continue
             if not site.robots.allows(address):
                 site.refused += 1
@@ -122,9 +122,9 @@ async def listed(site: Site, url: str) -> list[str]:
 
 async def _sitemaps(site: Site, begin: list[str]) -> AsyncIterator[sitemaps.Sitemap]:
     seen: set[str] = set()
-    left = [(address, 1) for address in reversed(begin)]
-    while left:
-        address, depth = left.pop()
+    pending = [(address, 1) for address in reversed(begin)]
+    while pending:
+        address, depth = pending.pop()
         if address in seen or not _is_of(site, address):
             continue
         seen.add(address)
@@ -139,7 +139,7 @@ async def _sitemaps(site: Site, begin: list[str]) -> AsyncIterator[sitemaps.Site
         if sitemap.fault:
             raise BadData(sitemap.fault)
         yield sitemap
-        left.extend((inner, depth + 1) for inner in reversed(sitemap.sitemaps))
+        pending.extend((inner, depth + 1) for inner in reversed(sitemap.sitemaps))
 
 
 def _is_sitemap(url: str) -> bool:

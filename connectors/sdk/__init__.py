@@ -1,8 +1,8 @@
-"""Everything a connector needs and the only package it may import from; what is not named here may change.
+"""Public interface of the connector kit, the only package that a connector may import; names not listed here may change.
 
-Plugins import it as `joinery_sdk`, the distribution joinery-sdk. Built-in connectors say `connectors.sdk`; both are the
-same classes (adapters/pluggy/loading.py).
-Modules in here import each other relatively, so that neither name is written into them.
+Plugins import the kit as `joinery_sdk` (the distribution joinery-sdk), built-in connectors as `connectors.sdk`. Both
+names give the same classes (adapters/pluggy/loading.py). Modules of the kit import each other relatively, so that they
+contain neither name.
 """
 
 from .context import Context, HttpClient, HttpFailure, HttpResponse, Limits, Validators

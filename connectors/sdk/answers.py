@@ -1,4 +1,4 @@
-"""What an HTTP answer's status means for a run, the same for every connector."""
+"""Mapping of HTTP responses to a run's errors, shared by all connectors."""
 
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
@@ -12,66 +12,71 @@ _THROTTLED = frozenset({429, 430})
 _UNSIGNED = frozenset({401, 407})
 _FORBIDDEN = frozenset({403, 451})
 _LATER: Mapping[bool, tuple[str, WaitReason]] = {
-    False: ("The source limits how often it is asked", "rate_limited"),
+    False: ("The source limits the rate of requests", "rate_limited"),
     True: ("The source is busy", "upstream_busy"),
 }
 _LONGEST_WAIT = timedelta(days=7)
 
 
 def retry_after(headers: Mapping[str, str], now: datetime) -> datetime | None:
-    """When the source asks to be asked again: Retry-After in seconds or as a date (RFC 9110 §10.2.3), else None.
+    """Return the time of the next permitted request by Retry-After (seconds or a date, RFC 9110 §10.2.3), or None.
 
-    Where that is missing, the milliseconds of X-Rate-Limit-Time-Reset-Ms, as BigCommerce writes it.
+    Without Retry-After, BigCommerce's X-Rate-Limit-Time-Reset-Ms (milliseconds) is used. The wait is limited to seven
+    days.
     """
     value = (headers.get("Retry-After") or "").strip()
     if not value:
-        left = (headers.get("X-Rate-Limit-Time-Reset-Ms") or "").strip()
-        return now + timedelta(milliseconds=int(left)) if left.isdecimal() and len(left) < 10 else None
+        milliseconds = (headers.get("X-Rate-Limit-Time-Reset-Ms") or "").strip()
+        return (
+            now + timedelta(milliseconds=int(milliseconds))
+            if milliseconds.isdecimal() and len(milliseconds) < 10
+            else None
+        )
     if value.isascii() and value.isdigit() and len(value) < 9:
         until = now + timedelta(seconds=int(value))
     else:
         try:
             until = parsedate_to_datetime(value)
             until = until.replace(tzinfo=UTC) if until.tzinfo is None else until.astimezone(UTC)
-        except (ValueError, TypeError, IndexError, OverflowError):  # what a stranger writes for a date
+        except (ValueError, TypeError, IndexError, OverflowError):  # dates come from third parties, in any form
             return None
     return min(max(until, now), now + _LONGEST_WAIT)
 
 
 def check(response: HttpResponse, ctx: Context) -> None:
-    """Let 2xx and 304 pass. Raises RetryLater (429, 430, 502-504), Refused (401, 403, 407, 451) or Unreachable."""
+    """Accept 2xx and 304; raise RetryLater (429, 430, 502-504), Refused (401, 403, 407, 451) or Unreachable otherwise."""
     status = response.status
     if 200 <= status < 300 or status == 304:
         return
     if status in _THROTTLED | _BUSY:
-        said, reason = _LATER[status in _BUSY]
-        raise RetryLater(f"{said} (HTTP {status}).", until=retry_after(response.headers, ctx.now()), reason=reason)
+        message, reason = _LATER[status in _BUSY]
+        raise RetryLater(f"{message} (HTTP {status}).", until=retry_after(response.headers, ctx.now()), reason=reason)
     signed = bool(ctx.credentials)
     if status in _UNSIGNED:
-        said = "The source refused the credentials" if signed else "The source asks for credentials"
-        raise Refused(f"{said} (HTTP {status}).", credentials=True)
+        message = "The source refused the credentials" if signed else "The source asks for credentials"
+        raise Refused(f"{message} (HTTP {status}).", credentials=True)
     if status in _FORBIDDEN:
         raise Refused(f"The source refuses to answer (HTTP {status}).", credentials=signed)
     raise Unreachable(f"The source answered HTTP {status}.")
 
 
 def media_type(response: HttpResponse) -> str:
-    """The media type in lower case without parameters, empty when none is named."""
+    """Return the media type in lower case without parameters, or an empty text if there is none."""
     return (response.headers.get("Content-Type") or "").split(";", 1)[0].strip().lower()
 
 
 def validators_of(response: HttpResponse) -> Validators:
-    """What the server says of this version of the resource."""
+    """Return the ETag and Last-Modified headers of the response."""
     return Validators(etag=response.headers.get("ETag"), last_modified=response.headers.get("Last-Modified"))
 
 
 async def body_of(response: HttpResponse, limit: int) -> bytes:
-    """The whole body. Raises TooLarge when it is longer than `limit` bytes."""
+    """Read the whole body. Raises TooLarge if it is longer than `limit` bytes."""
     parts: list[bytes] = []
     size = 0
     async for chunk in response.chunks:
         size += len(chunk)
         if size > limit:
-            raise TooLarge(f"One answer of the source is larger than {limit // (1024 * 1024)} MiB.")
+            raise TooLarge(f"A response of the source is larger than {limit // (1024 * 1024)} MiB.")
         parts.append(chunk)
     return b"".join(parts)

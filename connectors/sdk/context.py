@@ -1,4 +1,4 @@
-"""All that a connector may know and reach while it works: its settings, a guarded HTTP client, limits and a clock."""
+"""Environment of a connector at work: settings, a guarded HTTP client, limits and a clock."""
 
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
@@ -13,7 +13,7 @@ MIB = 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Validators:
-    """What a server said of the snapshot last fetched, for a conditional request (RFC 9110 §13)."""
+    """Validators of the last snapshot, for a conditional request (RFC 9110 §13)."""
 
     etag: str | None = None
     last_modified: str | None = None
@@ -21,11 +21,11 @@ class Validators:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How much a connector may take in. Sizes in bytes, times in seconds.
+    """Upper bounds of a connector's input, sizes in bytes and times in seconds.
 
-    `record_bytes` bounds one record of JSON or XML. `cell_chars` and `cell_items` bound one cell, and the host holds
-    every connector to them. 65,536 characters are the longest text that a product keeps, and twice what a cell of Excel
-    can have; a list or an object may have eight times that in all, and everything inside it counts as an item.
+    `record_bytes` bounds one record of JSON or XML. `cell_chars` and `cell_items` bound one cell, and the host enforces
+    them. 65,536 characters are the longest text that a product keeps, and twice what an Excel cell can hold. A list or
+    an object may have eight times that in all; every value inside counts as an item.
     """
 
     snapshot_bytes: int = 1024 * MIB
@@ -43,33 +43,34 @@ class Limits:
 
 
 class HttpResponse(Protocol):
-    """An answer whose body is read as it comes; `headers` ignore case; `chunks` are decoded (no gzip left)."""
+    """HTTP response with a streamed body; names in `headers` ignore case, `chunks` are decoded (no gzip left)."""
 
     @property
     def status(self) -> int:
-        """The status, 100 to 599."""
+        """HTTP status, 100 to 599."""
         ...
 
     @property
     def headers(self) -> Mapping[str, str]:
-        """The headers; names ignore case."""
+        """Headers; names ignore case."""
         ...
 
     @property
     def final_url(self) -> str:
-        """Where redirects led."""
+        """URL after all redirects."""
         ...
 
     @property
     def chunks(self) -> AsyncIterator[bytes]:
-        """The body, to be read once."""
+        """Body, readable once."""
         ...
 
 
 class HttpClient(Protocol):
-    """The one way out. Addresses are vetted, redirects followed (at most 5), bodies bounded; no cookies are kept.
+    """Guarded client, a connector's only access to the network.
 
-    A connector sees failures as Unreachable, Refused or BadData; what the host is handed may raise HttpFailure.
+    Addresses are vetted, redirects followed (at most 5), bodies bounded and no cookies kept. A connector sees failures
+    as Unreachable, Refused or BadData; the client that the host receives may raise HttpFailure.
     """
 
     def get(
@@ -81,10 +82,11 @@ class HttpClient(Protocol):
         hosts: frozenset[str] | None = None,
         private: frozenset[str] = frozenset(),
     ) -> AbstractAsyncContextManager[HttpResponse]:
-        """Ask for the URL. `conditional` makes it a conditional request (answer 304); any status is an answer.
+        """Send a GET request; a response of any status is returned.
 
-        `hosts` names the only hosts (`a.example`, `*.a.example`) that the request and its redirects may reach. `private`
-        texts, and in any case the credentials, follow no redirect to another origin.
+        `conditional` makes the request conditional (response 304). `hosts` are the only hosts (`a.example`,
+        `*.a.example`) that the request and its redirects may reach. `private` texts are, like the credentials, never
+        sent on a redirect to another origin.
         """
         ...
 
@@ -96,13 +98,13 @@ class HttpClient(Protocol):
         headers: Mapping[str, str] | None = None,
         hosts: frozenset[str] | None = None,
     ) -> AbstractAsyncContextManager[HttpResponse]:
-        """Send the body, for services that sign in or query by POST. Redirects are not followed."""
+        """Send a POST request, for services that sign in or query by POST. Redirects are not followed."""
         ...
 
 
 @runtime_checkable
 class HttpFailure(Protocol):
-    """How a guarded client's own exception tells its kind.
+    """Exception of a guarded client, with the kind of the failure.
 
     `kind` is one of refused_address, dns, tls, connect, timeout, aborted, too_large, too_slow, redirect, bad_encoding,
     host_busy.
@@ -112,51 +114,51 @@ class HttpFailure(Protocol):
 
 
 class Context(Protocol):
-    """What one fetch or one reading works with."""
+    """Environment of one fetch or one parse."""
 
     @property
     def config(self) -> Mapping[str, Any]:
-        """The source's settings, already valid by the connector's config_schema."""
+        """Source's settings, valid by the connector's config_schema."""
         ...
 
     @property
     def credentials(self) -> Mapping[str, Any] | None:
-        """Opened credentials, valid by credentials_schema; None when the source has none, and while a snapshot is read."""
+        """Decrypted credentials, valid by credentials_schema; None if the source has none, and while a snapshot is parsed."""
         ...
 
     @property
     def stream(self) -> str:
-        """`catalogue` or `stock`."""
+        """Stream of the run, `catalogue` or `stock`."""
         ...
 
     @property
     def validators(self) -> Validators:
-        """What the server said of the snapshot last read."""
+        """Validators of the last snapshot."""
         ...
 
     @property
     def http(self) -> HttpClient:
-        """The guarded client."""
+        """Guarded HTTP client."""
         ...
 
     @property
     def limits(self) -> Limits:
-        """How much may be taken in."""
+        """Upper bounds of the input."""
         ...
 
     @property
     def score_header(self) -> Callable[[Sequence[str]], int]:
-        """How many of these cells are known header words: the header row is the one that scores."""
+        """Function that counts the known header words among cells; the row with the highest count is the header row."""
         ...
 
     def now(self) -> datetime:
-        """The time, aware, UTC."""
+        """Return the current time, aware, in UTC."""
         ...
 
     async def sleep(self, seconds: float) -> None:
-        """Wait. Keep it short: above limits.patience_seconds raise RetryLater instead."""
+        """Wait for some seconds. Above limits.patience_seconds, raise RetryLater instead."""
         ...
 
     def report(self, report: Report) -> None:
-        """Tell what could not be kept as it was; reading goes on."""
+        """Report data that could not be kept as it was; parsing continues."""
         ...

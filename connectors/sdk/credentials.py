@@ -1,4 +1,4 @@
-"""The usual ways to sign a request, so that connectors agree on how credentials look."""
+"""Request authentication in its usual forms, the same for all connectors."""
 
 from base64 import b64encode
 from collections.abc import Iterator, Mapping
@@ -40,7 +40,7 @@ _NAMES = frozenset({"username", "header", "query", "shop", "store"})
 
 
 def secret_texts(credentials: Mapping[str, Any] | None) -> Iterator[str]:
-    """Every text in the credentials that is secret, however deep."""
+    """Yield every secret text in the credentials, at any depth."""
     for name, value in (credentials or {}).items():
         if isinstance(value, Mapping):
             yield from secret_texts(value)
@@ -49,7 +49,7 @@ def secret_texts(credentials: Mapping[str, Any] | None) -> Iterator[str]:
 
 
 def sign(url: str, credentials: Mapping[str, Any] | None) -> tuple[str, dict[str, str]]:
-    """The URL and the headers that carry the credentials. Raises BadData for a form that CREDENTIALS does not know."""
+    """Return the URL and the headers that carry the credentials. Raises BadData for a form that is not in CREDENTIALS."""
     if not credentials:
         return url, {}
     if "token" in credentials:
@@ -65,14 +65,14 @@ def sign(url: str, credentials: Mapping[str, Any] | None) -> tuple[str, dict[str
 
 
 def with_query(url: str, values: Mapping[str, str]) -> str:
-    """The URL with these query parameters set, replacing those of the same name."""
+    """Return the URL with these query parameters set, replacing those of the same name."""
     parts = urlsplit(url)
     kept = [(name, value) for name, value in parse_qsl(parts.query, keep_blank_values=True) if name not in values]
     return urlunsplit(parts._replace(query=urlencode([*kept, *values.items()]), fragment=""))
 
 
 def without_query(url: str, names: frozenset[str]) -> str:
-    """The URL without these query parameters, to be shown or kept where a secret must not be."""
+    """Return the URL without these query parameters, for display and storage."""
     parts = urlsplit(url)
     kept = [(name, value) for name, value in parse_qsl(parts.query, keep_blank_values=True) if name not in names]
     return urlunsplit(parts._replace(query=urlencode(kept), fragment=""))

@@ -1,4 +1,4 @@
-"""Why a connector could not go on, named by what the runner does next."""
+"""Errors of connectors, by the runner's next step."""
 
 from datetime import datetime
 from typing import Literal
@@ -8,13 +8,13 @@ WaitReason = Literal["rate_limited", "upstream_busy", "retry"]
 
 
 class ConnectorError(Exception):
-    """The connector could not go on. The message is shown to the source's owner, so it holds no secret."""
+    """Base of the errors of a connector. The message is shown to the source's owner and contains no secret."""
 
 
 class RetryLater(ConnectorError):
-    """The source asks to be left alone for a while: the run waits and is tried again.
+    """Request of the source to wait: the run pauses and is retried.
 
-    `until` is the time the source named (aware, UTC), or None when it named none and the runner chooses.
+    `until` is the time that the source named (aware, UTC), or None if the runner chooses.
     """
 
     def __init__(self, message: str, *, until: datetime | None = None, reason: WaitReason = "rate_limited") -> None:
@@ -24,9 +24,9 @@ class RetryLater(ConnectorError):
 
 
 class Refused(ConnectorError):
-    """The source turns us away: the source is blocked until a person changes something.
+    """Refusal by the source, which stays blocked until a person changes a setting.
 
-    `credentials` tells that the credentials were refused, not the visit as such.
+    `credentials` states that the credentials were refused, not the request as such.
     """
 
     def __init__(self, message: str, *, credentials: bool = False) -> None:
@@ -35,12 +35,12 @@ class Refused(ConnectorError):
 
 
 class Unreachable(ConnectorError):
-    """The source gave no usable answer: the run fails, the next one tries again."""
+    """Missing or unusable response: the run fails, the next one tries again."""
 
 
 class BadData(ConnectorError):
-    """What came is not what this connector reads: the run fails, the message tells the person what to send instead."""
+    """Data that the connector cannot parse: the run fails, the message states what to send instead."""
 
 
 class TooLarge(BadData):
-    """One answer is larger than is read at once; asking for less of it at a time may help."""
+    """Response above the size limit; a request for a smaller part may succeed."""

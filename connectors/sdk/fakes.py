@@ -1,4 +1,4 @@
-"""Stands in for the service around a connector: answers without a network, and a context whose time stands still."""
+"""Test doubles for a connector's environment: an HTTP client without a network, and a context with a fixed time."""
 
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -13,13 +13,13 @@ NOON = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
 
 
 class Headers(dict[str, str]):
-    """Headers that ignore case."""
+    """Headers whose names ignore case."""
 
     def __init__(self, values: Mapping[str, str]) -> None:
         super().__init__({name.lower(): value for name, value in values.items()})
 
     def get(self, name: str, default: Any = None) -> Any:
-        """The header's value, whatever the case of its name."""
+        """Return the header's value; names ignore case."""
         return super().get(name.lower(), default)
 
     def __getitem__(self, name: str) -> str:
@@ -31,7 +31,7 @@ class Headers(dict[str, str]):
 
 @dataclass(frozen=True, slots=True)
 class FakeAnswer:
-    """What a fake source answers. `final_url` stands for where a redirect led."""
+    """Response of a fake source. `final_url` is the URL after a redirect."""
 
     body: bytes = b""
     status: int = 200
@@ -42,7 +42,7 @@ class FakeAnswer:
 
 @dataclass(frozen=True, slots=True)
 class FakeResponse:
-    """A fake answer under way (joinery_sdk.HttpResponse)."""
+    """Fake response being read (joinery_sdk.HttpResponse)."""
 
     status: int
     headers: Mapping[str, str]
@@ -52,7 +52,7 @@ class FakeResponse:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """One request that a fake source got."""
+    """Request that a fake source received."""
 
     method: str
     url: str
@@ -61,9 +61,9 @@ class Asked:
 
 
 class FakeHttp:
-    """A client without a network. `answers` maps a URL to its answer, or to answers given one after the other.
+    """HTTP client without a network. `answers` maps a URL to its response, or to consecutive responses.
 
-    `always` answers every URL instead; what is not known answers 404. `asked` holds the requests in order.
+    `always` answers every URL instead; an unknown URL is answered with 404. `asked` lists the requests in order.
     """
 
     def __init__(
@@ -86,7 +86,7 @@ class FakeHttp:
         hosts: frozenset[str] | None = None,
         private: frozenset[str] = frozenset(),
     ) -> AsyncIterator[FakeResponse]:
-        """Answer; 304 when the validators are those of the answer."""
+        """Return the response; 304 if the validators match its ETag."""
         answer = self._answer("GET", url, headers, None)
         etag = Headers(answer.headers).get("ETag")
         if conditional is not None and etag is not None and conditional.etag == etag:
@@ -102,17 +102,17 @@ class FakeHttp:
         headers: Mapping[str, str] | None = None,
         hosts: frozenset[str] | None = None,
     ) -> AsyncIterator[FakeResponse]:
-        """Answer as to a GET."""
+        """Return the response, as for a GET."""
         yield self._response(url, self._answer("POST", url, headers, body))
 
     def _answer(self, method: str, url: str, headers: Mapping[str, str] | None, body: bytes | None) -> FakeAnswer:
         self.asked.append(Asked(method, url, Headers(headers or {}), body))
         if self._always is not None:
             return self._always
-        left = self._answers.get(url)
-        if not left:
+        remaining = self._answers.get(url)
+        if not remaining:
             return FakeAnswer(status=404)
-        return left.pop(0) if len(left) > 1 else left[0]
+        return remaining.pop(0) if len(remaining) > 1 else remaining[0]
 
     def _response(self, url: str, answer: FakeAnswer) -> FakeResponse:
         headers = Headers({"Content-Type": answer.content_type, **answer.headers})
@@ -126,7 +126,7 @@ async def _chunks(body: bytes, size: int = 1000) -> AsyncIterator[bytes]:
 
 @dataclass(slots=True)
 class FakeContext:
-    """A context without a service around it; time stands still at NOON and `slept` sums up the waiting."""
+    """Context without a service; the time is always NOON and `slept` is the total wait in seconds."""
 
     config: Mapping[str, Any] = field(default_factory=dict)
     credentials: Mapping[str, Any] | None = None
@@ -139,13 +139,13 @@ class FakeContext:
     slept: float = 0.0
 
     def now(self) -> datetime:
-        """NOON."""
+        """Return NOON."""
         return NOON
 
     async def sleep(self, seconds: float) -> None:
-        """Note the wait and go on at once."""
+        """Add to `slept` and return at once."""
         self.slept += seconds
 
     def report(self, report: Report) -> None:
-        """Keep the report."""
+        """Append to `reports`."""
         self.reports.append(report)

@@ -1,4 +1,4 @@
-"""The one hook by which connectors are offered, to built-in and third-party plugins alike."""
+"""Hook by which built-in and third-party plugins provide connectors."""
 
 import pluggy
 
@@ -13,4 +13,7 @@ hookimpl = pluggy.HookimplMarker(PROJECT)
 
 @hookspec
 def joinery_connectors() -> list[ConnectorSpec]:  # type: ignore[empty-body]
-    """Describe the connectors of this plugin. Synchronous, quick, and without side effects: nothing is opened yet."""
+    """Return the connectors of this plugin.
+
+    The hook is synchronous, quick and without side effects; it opens no connector.
+    """

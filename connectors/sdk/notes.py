@@ -1,4 +1,4 @@
-"""What a fetch has to tell of its snapshot, kept inside it: whoever reads the snapshot tells it, each time it is read."""
+"""Notes on a fetch, kept as lines of its snapshot and reported each time the snapshot is read."""
 
 import json
 from typing import Any
@@ -8,12 +8,12 @@ _LONGEST = 500
 
 
 def note(detail: str) -> bytes:
-    """A line for a snapshot of JSON lines, told as a Report by joinery_sdk.readers.json_records."""
+    """Return a line for a snapshot of JSON lines; joinery_sdk.readers.json_records reports it."""
     return json.dumps({_KEY: detail[:_LONGEST]}).encode() + b"\n"
 
 
 def noted(value: Any) -> str | None:
-    """The text of such a line; None for any other."""
+    """Return the text of a note, or None for any other value."""
     if isinstance(value, dict) and len(value) == 1:
         text = value.get(_KEY)
         return text if isinstance(text, str) else None

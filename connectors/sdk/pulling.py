@@ -1,4 +1,4 @@
-"""Fetching: one file by its URL, or a page of many, with the waiting that sources ask for."""
+"""Fetching of one file by its URL, or of one page of many, with the waits that sources request."""
 
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
@@ -16,7 +16,7 @@ _TRIES = 5
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """One answer of a paged source, read whole."""
+    """Response of a paged source, read whole."""
 
     status: int
     headers: Mapping[str, str]
@@ -25,7 +25,7 @@ class Page:
     body: bytes
 
     def line(self) -> bytes:
-        """The body on one line of a snapshot: JSON has no line breaks inside its texts."""
+        """Return the body as one line of a snapshot; JSON texts contain no raw line breaks."""
         return self.body.removeprefix(b"\xef\xbb\xbf").replace(b"\r", b" ").replace(b"\n", b" ") + b"\n"
 
 
@@ -33,9 +33,9 @@ class Page:
 async def pull(
     ctx: Context, url: str, headers: Mapping[str, str], *, shown_url: str | None = None
 ) -> AsyncIterator[Fetched]:
-    """One GET, conditional when there is something to compare with; the body is passed on as it comes.
+    """Send one GET, conditional if there are validators, and pass the body on as it arrives.
 
-    `shown_url` stands for the final URL where that one would carry a secret.
+    `shown_url` replaces the final URL if that one would contain a secret.
     """
     async with ctx.http.get(url, headers=headers, conditional=ctx.validators) as response:
         check(response, ctx)
@@ -53,12 +53,13 @@ async def pull(
 async def page(
     ctx: Context, url: str, headers: Mapping[str, str], *, patient: bool, ends: frozenset[int] = frozenset()
 ) -> Page:
-    """One page, read whole. `ends` are statuses that a caller takes as the end of the pages instead of an error.
+    """Fetch one page whole.
 
-    `patient` waits here for what the source asks, up to limits.patience_seconds and five tries: right in the middle of
-    a walk, where starting over would cost the source more. Raises as `answers.check`.
+    With `patient`, waits that the source requests happen here, up to limits.patience_seconds and five tries. This suits
+    the middle of a list, where a restart would cost the source more. `ends` are statuses that the caller takes as the
+    end of the pages instead of an error. Raises as `answers.check`.
     """
-    for left in range(_TRIES - 1, -1, -1):
+    for retries in range(_TRIES - 1, -1, -1):
         try:
             async with ctx.http.get(url, headers=headers) as response:
                 if response.status not in ends:
@@ -67,7 +68,7 @@ async def page(
                 return Page(response.status, response.headers, media_type(response), response.final_url, body)
         except RetryLater as error:
             wait = _seconds(ctx, error)
-            if not patient or not left or wait > ctx.limits.patience_seconds:
+            if not patient or not retries or wait > ctx.limits.patience_seconds:
                 raise
             await ctx.sleep(wait)
     raise AssertionError("the last try returns or raises")
@@ -80,7 +81,7 @@ def _seconds(ctx: Context, error: RetryLater) -> float:
 
 
 def filename_of(response: HttpResponse) -> str | None:
-    """The file's name by Content-Disposition (RFC 6266), else the last part of the URL's path; never a path."""
+    """Return the file's name by Content-Disposition (RFC 6266), else the last part of the URL's path; never a path."""
     disposition = response.headers.get("Content-Disposition")
     name: str | None = None
     if disposition:

@@ -1,4 +1,4 @@
-"""What a site's robots.txt allows (RFC 9309), by protego, which matches in linear time."""
+"""Rules of a site's robots.txt (RFC 9309), by protego, which matches in linear time."""
 
 import re
 from math import isfinite
@@ -16,11 +16,11 @@ _STARS = re.compile(r"\*{2,}")
 
 
 class Robots:
-    """One file's rules for our agent, else those for all; lines that are none are passed over.
+    """Rules of one file for Joinery's agent, else those for all agents; invalid lines are ignored.
 
     Attributes:
-        delay: Seconds between requests; None when the file asks for none.
-        sitemaps: The addresses of sitemaps, as the file has them.
+        delay: Seconds between requests; None if the file sets none.
+        sitemaps: Addresses of sitemaps, as in the file.
 
     """
 
@@ -38,11 +38,11 @@ class Robots:
 
 
 def _is_kept(line: str) -> bool:
-    """Return whether a line may be cut to length: cut, a rule forbids more than it says; none may allow more."""
+    """Return whether to keep a line: a long Disallow may be truncated, as this only forbids more; a long Allow may not."""
     return len(line) <= _LINE or line.lstrip()[:8].lower() == "disallow"
 
 
 def _plain(line: str) -> str:
-    """Return a line as protego wants it: no runs of `*`, agents without their version."""
+    """Normalise a line for protego: no runs of `*`, agents without their version."""
     name, _, value = line.partition(":")
     return f"{name}:{value.partition('/')[0]}" if name.strip().lower() == "user-agent" else _STARS.sub("*", line)

@@ -1,4 +1,4 @@
-"""The settings every source has (docs/conventions.md#source), as JSON Schema for connectors to build on."""
+"""Common settings of sources (docs/conventions.md#source), as JSON Schema for connectors to extend."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -61,7 +61,7 @@ HARMLESS = frozenset(COMMON)
 
 
 def config_schema(own: Mapping[str, Any], required: tuple[str, ...] = ()) -> dict[str, Any]:
-    """A closed JSON Schema (Draft 2020-12) of the common settings and a connector's own ones."""
+    """Return a closed JSON Schema (Draft 2020-12) of the common settings and a connector's own ones."""
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "type": "object",

@@ -1,4 +1,4 @@
-"""Reads sitemaps (sitemaps.org), XML or one address a line, plain or packed by gzip; document types and entities are refused."""
+"""Reader of sitemaps (sitemaps.org), XML or one address a line, plain or gzipped; document types and entities are refused."""
 
 import zlib
 from collections.abc import Iterator
@@ -19,9 +19,9 @@ _BLANK = b"\xef\xbb\xbf \t\r\n"
 
 @dataclass(slots=True)
 class Sitemap:
-    """The addresses in a sitemap: pages, or in an index further sitemaps.
+    """Addresses in a sitemap: pages, or further sitemaps in an index.
 
-    `known`: it is a sitemap as far as it was read. `fault` says why it was not read to its end, or not at all.
+    `known` states that the part read is a sitemap. `fault` states why it was not read, or not to its end.
     """
 
     pages: list[str] = field(default_factory=list)
@@ -31,8 +31,8 @@ class Sitemap:
 
 
 def read(body: bytes, unpacked: int = _UNPACKED) -> Sitemap:
-    """Read a sitemap: at most some 60,000 addresses, of at most `unpacked` bytes where it is packed. Never raises."""
-    look = _Look()
+    """Read a sitemap: at most some 60,000 addresses, and `unpacked` bytes of a gzipped one. Never raises."""
+    parser = _SitemapParser()
     try:
         begun = False
         for piece in _pieces(body, unpacked):
@@ -40,22 +40,22 @@ def read(body: bytes, unpacked: int = _UNPACKED) -> Sitemap:
                 begun = True
                 if not start.startswith(b"<"):
                     return _plain(b"".join(_pieces(body, unpacked)))
-            look.take(piece)
-        look.take(b"", last=True)
+            parser.feed(piece)
+        parser.feed(b"", last=True)
     except BadData as error:
-        look.found.fault = str(error)
-    return look.found
+        parser.sitemap.fault = str(error)
+    return parser.sitemap
 
 
 def _plain(text: bytes) -> Sitemap:
     lines = [line for line in map(str.strip, text.decode("utf-8-sig", errors="replace").splitlines()) if line]
     pages = [line[:_LONGEST] for line in lines if line.startswith(("http://", "https://"))]
-    fault = "" if 0 < len(pages) <= _MOST else "this is no sitemap"
+    fault = "" if 0 < len(pages) <= _MOST else "this is not a sitemap"
     return Sitemap(pages, known=bool(pages) and len(pages) >= 0.9 * len(lines), fault=fault)
 
 
 def _pieces(body: bytes, left: int) -> Iterator[bytes]:
-    """The body in pieces, unpacked where it is packed."""
+    """Yield the body in pieces, decompressed if it is gzipped. Raises BadData."""
     if not body.startswith(_GZIP):
         for at in range(0, len(body), _PIECE):
             yield body[at : at + _PIECE]
@@ -75,11 +75,11 @@ def _pieces(body: bytes, left: int) -> Iterator[bytes]:
         raise BadData("a sitemap is packed, and cut off")
 
 
-class _Look:
-    """Watches a sitemap's XML pass by for addresses."""
+class _SitemapParser:
+    """Streaming parser that collects the addresses in a sitemap's XML."""
 
     def __init__(self) -> None:
-        self.found = Sitemap()
+        self.sitemap = Sitemap()
         self._open: list[str] = []
         self._text: list[str] = []
         self._parser = expat.ParserCreate(namespace_separator=" ")
@@ -89,20 +89,20 @@ class _Look:
         self._parser.StartDoctypeDeclHandler = _refuse
         self._parser.EntityDeclHandler = _refuse
 
-    def take(self, piece: bytes, *, last: bool = False) -> None:
-        """Take in a piece. Raises BadData."""
+    def feed(self, piece: bytes, *, last: bool = False) -> None:
+        """Parse a piece of XML. Raises BadData."""
         try:
             self._parser.Parse(piece, last)
         except (expat.ExpatError, LookupError, ValueError):
-            raise BadData("a sitemap is no valid XML") from None
+            raise BadData("a sitemap is not valid XML") from None
         if len(self._parser.intern) > _MOST_NAMES:
-            raise BadData("a sitemap is no valid XML")
+            raise BadData("a sitemap is not valid XML")
 
     def _start(self, tag: str, _: dict[str, str]) -> None:
         if len(self._open) > 16:
             raise BadData("a sitemap is nested too deeply")
         self._open.append(tag.rsplit(" ", 1)[-1].lower())
-        self.found.known = self._open[0] in ("urlset", "sitemapindex")
+        self.sitemap.known = self._open[0] in ("urlset", "sitemapindex")
         self._text = []
 
     def _characters(self, text: str) -> None:
@@ -111,12 +111,12 @@ class _Look:
 
     def _end(self, _: str) -> None:
         if self._open[-2:] == ["url", "loc"]:
-            self.found.pages.append("".join(self._text).strip())
+            self.sitemap.pages.append("".join(self._text).strip())
         elif self._open[-2:] == ["sitemap", "loc"]:
-            self.found.sitemaps.append("".join(self._text).strip())
+            self.sitemap.sitemaps.append("".join(self._text).strip())
         self._open.pop()
         self._text = []
-        if len(self.found.pages) + len(self.found.sitemaps) > _MOST:
+        if len(self.sitemap.pages) + len(self.sitemap.sitemaps) > _MOST:
             raise BadData(f"a sitemap lists more than {_MOST:,} addresses")
 
 

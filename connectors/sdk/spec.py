@@ -1,4 +1,4 @@
-"""What a plugin returns: a description of each connector, and how to open it."""
+"""Interface of a connector: its description, and the protocols that it implements."""
 
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager
@@ -16,10 +16,10 @@ STREAMS = frozenset({"catalogue", "stock"})
 
 @dataclass(frozen=True, slots=True)
 class Fetched:
-    """How a fetch began. `chunks` is the snapshot: one stream of bytes, kept as it is and read again on replay.
+    """Response of a fetch. `chunks` is the snapshot: one byte stream, stored unchanged and parsed again on replay.
 
-    Connectors that read page by page write one JSON document a line. `not_modified`: there is nothing to read.
-    `served_by` names the API that answered, for connectors with several.
+    Connectors that read page by page write one JSON document a line. `not_modified` states that there is nothing to
+    read. `served_by` names the API that answered, for connectors with several.
     """
 
     status: int
@@ -34,10 +34,10 @@ class Fetched:
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """One item whose stock is asked for, by the keys that the connector's own rows gave it.
+    """Item of a stock check, by the keys from the connector's own rows.
 
-    `product_key` and `variant_key` are what columns of these meanings stated; they are the same where a feed has one key
-    for both. `sku` is there where it is known.
+    `product_key` and `variant_key` are the values of columns with these fields; they are equal if a feed has one key
+    for both. `sku` is set if it is known.
     """
 
     product_key: str
@@ -46,42 +46,49 @@ class Item:
 
 
 class Connector(Protocol):
-    """One opened connector. It keeps no state between calls; everything it needs is in the context."""
+    """Opened connector. It keeps no state between calls; everything it needs is in the context."""
 
     def fetch(self, ctx: Context) -> AbstractAsyncContextManager[Fetched]:
-        """Ask the source. Raises ConnectorError, also while chunks are read; leaving the context closes everything."""
+        """Fetch from the source.
+
+        Raises ConnectorError, also while chunks are read; leaving the context closes everything.
+        """
         ...
 
     def tables(self, ctx: Context, path: Path) -> Iterator[Table]:
-        """Read a snapshot from a local file, streaming, without network. Raises BadData, also while rows are walked."""
+        """Parse a snapshot from a local file, streaming, without network. Raises BadData, also while rows are iterated."""
         ...
 
 
 @runtime_checkable
 class StockChecker(Connector, Protocol):
-    """A connector that can also ask for the stock of one item (`ConnectorSpec.checks`)."""
+    """Connector that can also fetch the stock of one item (`ConnectorSpec.checks`)."""
 
     def check(self, ctx: Context, item: Item) -> AbstractAsyncContextManager[Fetched]:
-        """Ask for the stock of one item now, by as few requests as it takes; somebody waits for the answer.
+        """Fetch the stock of one item now, in as few requests as possible, as a caller waits for the response.
 
-        What comes is no more than is needed: a snapshot that `tables` reads where `ctx.stream` is `stock`, whatever
-        streams the connector has. Rows of other items are passed over. Raises ConnectorError, RetryLater at once where the
-        source asks to wait, Unreachable where it does not know the item.
+        The snapshot is no larger than needed; `tables` parses it with `ctx.stream` set to `stock`, whatever streams the
+        connector has. Rows of other items are ignored.
+
+        Raises:
+            ConnectorError: RetryLater at once if the source requests a wait, Unreachable if it does not know the item.
+
         """
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class ConnectorSpec:
-    """One connector. `name` is lower-case ASCII (`acme`, `acme-stock`), what sources name in `connector`.
+    """Description of one connector. `name` is lower-case ASCII (`acme`, `acme-stock`), used by sources as `connector`.
 
-    `kinds` are source kinds (KINDS), `streams` of STREAMS. `fetches` tells whether it pulls; else it only reads files.
-    The schemas are JSON Schemas, Draft 2020-12, of type object; `credentials_schema` None means it takes none.
-    `open` gives a Connector. `api` is the version of this interface that it was written for. `checks` says that what
-    `open` gives is a StockChecker. `stock_setting` names the setting without which a source has no stock feed of its own.
+    `kinds` are source kinds (KINDS), `streams` of STREAMS. `fetches` states whether the connector fetches, or only
+    parses files. The schemas are JSON Schemas, Draft 2020-12, of type object; without `credentials_schema` it takes no
+    credentials. `open` returns a Connector. `api` is the version of this interface that it implements. `checks` states
+    that `open` returns a StockChecker. `stock_setting` names the setting without which a source has no stock feed of
+    its own.
 
-    Stored credentials are forgotten when a setting changes that may send them elsewhere: of `addresses` (settings that
-    are URLs) scheme, host and port count, `harmless` settings not at all, every other one as a whole.
+    Stored credentials are deleted when a setting changes that may send them elsewhere. Of `addresses` (settings that
+    are URLs) scheme, host and port count; `harmless` settings do not count; all others count as a whole.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""What a connector hands over: tables of rows, walked once, in the order of the feed."""
+"""Output of a connector: tables of rows, iterated once, in the order of the feed."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -45,12 +45,12 @@ _PARTS_ONLY = frozenset({"option_name", "option_value", "rug", "incoming", "comp
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """One sheet, page set or file. `sheet` is None where a format has no sheets.
+    """Sheet, set of pages or file. `sheet` is None if a format has no sheets.
 
-    `given` is set when the connector itself knows what the columns mean: for each header a field of GIVEN_FIELDS, or
-    None for a column that means nothing. Cells: text as the feed gave it, exact numbers (never float), None for
-    what the record does not state (empty text removes what was stated before; where `given` is set, None does, too); `tags` a list of text, `category_path` a list from the top, `media` a list of {url, alt, position},
-    `axes` a dict of option name to value.
+    `given` is set if the connector itself knows the fields of the columns: for each header one of GIVEN_FIELDS, or None
+    for a column without a field. Cells: text as in the feed, exact numbers (never float), None for an absent value
+    (empty text removes an earlier value; if `given` is set, None does, too); `tags` a list of text, `category_path` a
+    list from the top, `media` a list of {url, alt, position}, `axes` a dict of option name to value.
     """
 
     sheet: str | None
@@ -61,9 +61,9 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """Something in the snapshot that could not be kept as it was; reading goes on.
+    """Data in the snapshot that could not be kept as it was; parsing continues.
 
-    `line` is counted as in Row, None where it concerns the whole file; `column` is the header.
+    `line` is counted as in Row, None if the report concerns the whole file; `column` is the header.
     """
 
     detail: str
@@ -73,12 +73,12 @@ class Report:
 
 
 def given_field(entry: str) -> str:
-    """The bare field of a `given` entry: `weight` of `weight@unit=g`, `axes` of `axes.Colour`."""
+    """Return the bare field of a `given` entry: `weight` of `weight@unit=g`, `axes` of `axes.Colour`."""
     return entry.split("@", 1)[0].split(".", 1)[0]
 
 
 def is_given(entry: str) -> bool:
-    """Whether a `given` entry names a field of GIVEN_FIELDS, or a part that it has; settings are not looked at."""
+    """Return whether a `given` entry names a field of GIVEN_FIELDS or one of its parts; settings are not checked."""
     head, dot, part = entry.split("@", 1)[0].partition(".")
     if head not in GIVEN_FIELDS:
         return False

@@ -1,4 +1,4 @@
-"""Proves a connector against what every connector promises; subclass ConnectorContract and pytest does the rest."""
+"""Contract tests of connectors: subclass ConnectorContract, and pytest runs them."""
 
 import asyncio
 import re
@@ -42,7 +42,7 @@ _CHECKING = 5
 
 
 def fetched(spec: ConnectorSpec, ctx: FakeContext) -> bytes:
-    """The whole snapshot that a connector fetches. Raises ConnectorError."""
+    """Return the whole snapshot that a connector fetches. Raises ConnectorError."""
 
     async def run() -> bytes:
         async with spec.open().fetch(ctx) as answer:
@@ -52,7 +52,7 @@ def fetched(spec: ConnectorSpec, ctx: FakeContext) -> bytes:
 
 
 def checked(spec: ConnectorSpec, ctx: FakeContext, item: Item) -> bytes:
-    """What a connector fetches to tell the stock of one item. Raises ConnectorError."""
+    """Return the snapshot of a connector's stock check of one item. Raises ConnectorError."""
 
     async def run() -> bytes:
         connector: Any = spec.open()
@@ -65,14 +65,14 @@ def checked(spec: ConnectorSpec, ctx: FakeContext, item: Item) -> bytes:
 
 
 def read(spec: ConnectorSpec, ctx: FakeContext, snapshot: bytes) -> list[tuple[Table, list[tuple[int, list[Any]]]]]:
-    """Every table of a snapshot with its rows. Raises BadData."""
+    """Return every table of a snapshot with its rows. Raises BadData."""
     with stored(snapshot) as path:
         return [(table, list(table.rows)) for table in spec.open().tables(ctx, path)]
 
 
 @contextmanager
 def stored(snapshot: bytes) -> Iterator[Path]:
-    """The bytes as a file, for as long as the context lasts."""
+    """Store the bytes in a temporary file for the duration of the context."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "snapshot"
         path.write_bytes(snapshot)
@@ -81,10 +81,10 @@ def stored(snapshot: bytes) -> Iterator[Path]:
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """What to try a connector with: settings and credentials that its schemas take, and what its source then answers.
+    """Test data of a connector: valid settings and credentials, and the responses of its source.
 
-    `answers` are by URL; `snapshot` stands for them where a connector only reads; `rows` come out of all tables. For a
-    connector that checks stock, `item` is the one to ask for, and `stock` the answers to that, by URL.
+    `answers` are by URL; `snapshot` replaces them for a connector that only parses; `rows` is the number of rows in all
+    tables. For a connector that checks stock, `item` is the item to check, and `stock` the responses by URL.
     """
 
     spec: ConnectorSpec
@@ -98,46 +98,46 @@ class Example:
 
 
 class ConnectorContract:
-    """What every connector promises, over the example that a subclass sets. What fails says what was expected and came."""
+    """Contract tests of every connector, run on a subclass's example. Failures state the expected and the actual value."""
 
     example: Example
 
     @property
     def spec(self) -> ConnectorSpec:
-        """The connector under test."""
+        """Connector under test."""
         return self.example.spec
 
     def context(self, http: FakeHttp | None = None) -> FakeContext:
-        """A fresh context of the example."""
+        """Return a fresh context of the example."""
         client = http or FakeHttp(self.example.answers)
         return FakeContext(config=self.example.config, credentials=self.example.credentials, http=client)
 
     def taken(self) -> bytes:
-        """The snapshot to read: fetched, or the one given."""
+        """Return the snapshot to parse: the example's, or a fetched one."""
         if self.example.snapshot is not None:
             return self.example.snapshot
         context = self.context()
         try:
             return fetched(self.spec, context)
         except ConnectorError as error:
-            asked = [request.url for request in context.http.asked]
-            error.add_note(f"The example answers {[*self.example.answers]}; the connector asked for {asked}.")
+            urls = [request.url for request in context.http.asked]
+            error.add_note(f"The example answers {[*self.example.answers]}; the connector requested {urls}.")
             raise
 
     def failure(self, answer: FakeAnswer) -> ConnectorError | None:
-        """What the connector raises when its source always answers this, in fetching or in reading. Another error fails."""
+        """Return the error of fetching or parsing if the source always gives this response, or None; fail for other errors."""
         context = self.context(FakeHttp(always=answer))
         try:
             read(self.spec, context, fetched(self.spec, context))
         except ConnectorError as error:
             return error
         except Exception as error:
-            what = f"A source that answers HTTP {answer.status}, {answer.content_type}"
-            raise AssertionError(_message(what, "an error of joinery_sdk", error)) from error
+            subject = f"A source that answers HTTP {answer.status}, {answer.content_type}"
+            raise AssertionError(_message(subject, "an error of joinery_sdk", error)) from error
         return None
 
     def test_description(self) -> None:
-        """The description is whole, each setting says what it is for, and the example's are valid by the schemas."""
+        """The description is complete, settings have descriptions, and the example's values are valid by the schemas."""
         spec = self.spec
         _check(spec.api == API, "ConnectorSpec.api", API, spec.api)
         named = re.fullmatch(r"[a-z][a-z0-9]*([_-][a-z0-9]+)*", spec.name) is not None
@@ -159,14 +159,14 @@ class ConnectorContract:
             )
 
     def test_same_twice(self) -> None:
-        """Fetching and reading again gives the same: an opened connector keeps no state."""
+        """Fetching and parsing twice gives the same: an opened connector keeps no state."""
         snapshot, again = self.taken(), self.taken()
         _check(snapshot == again, "Fetching twice", f"the same {len(snapshot)} bytes", again)
         first, second = ([rows for _, rows in read(self.spec, self.context(), snapshot)] for _ in range(2))
         _check(first == second, "Reading one snapshot twice", f"the same rows, {_shown(first)}", second)
 
     def test_rows(self) -> None:
-        """Rows fit their headers, lines rise, cells are exact, `given` names known fields."""
+        """Rows fit their headers, line numbers ascend, cells are exact, `given` names known fields."""
         tables = read(self.spec, self.context(), self.taken())
         count = sum(len(rows) for _, rows in tables)
         _check(count == self.example.rows, "Rows of all tables", f"{self.example.rows} (Example.rows)", count)
@@ -180,18 +180,18 @@ class ConnectorContract:
                 _check_row(f"{where}, line {line}", table.headers, cells)
 
     def test_snapshot_is_lines(self) -> None:
-        """Reading needs no network: what was fetched is enough."""
+        """Parsing needs no network: the snapshot is enough."""
         http = FakeHttp(always=FakeAnswer(status=500))
         read(self.spec, self.context(http), self.taken())
         _check(not http.asked, "Reading a snapshot", "no request", [f"{one.method} {one.url}" for one in http.asked])
 
     def test_refusals(self) -> None:
-        """Statuses are told by what the runner does next, without a word of the credentials."""
+        """Statuses map to the runner's errors, without any part of the credentials."""
         if self.spec.fetches:
             self._refusals("from the source", self.failure)
 
     def test_stock_check(self) -> None:
-        """One item's stock is asked for by a few requests, and is read like a snapshot of the stock stream, twice the same."""
+        """A stock check takes few requests, and parses like a snapshot of the stock stream, twice the same."""
         if not self.spec.checks:
             return
         item, http = self._item(), FakeHttp(self.example.stock)
@@ -213,7 +213,7 @@ class ConnectorContract:
         _check(named, "Rows of a stock check", f"one of {item}", keys)
 
     def test_stock_check_refusals(self) -> None:
-        """The same of a stock check; an item that the source does not know is no error of the item's connector."""
+        """Statuses of a stock check map to the runner's errors; a web page instead of an item's stock raises ConnectorError."""
         if self.spec.checks:
             self._refusals("to a stock check", self.check_failure)
             page = FakeAnswer(b"<!DOCTYPE html><html><body>Please sign in</body></html>", content_type="text/html")
@@ -221,15 +221,15 @@ class ConnectorContract:
             _check(error is not None, "A web page in place of an item's stock", "a ConnectorError", "no error")
 
     def check_failure(self, answer: FakeAnswer) -> ConnectorError | None:
-        """What a stock check raises when the source always answers this, in asking or in reading. Another error fails."""
+        """Return the error of a stock check if the source always gives this response, or None; fail for other errors."""
         context = replace(self.context(FakeHttp(always=answer)), stream="stock")
         try:
             read(self.spec, context, checked(self.spec, context, self._item()))
         except ConnectorError as error:
             return error
         except Exception as error:
-            what = f"A stock check that is answered HTTP {answer.status}, {answer.content_type}"
-            raise AssertionError(_message(what, "an error of joinery_sdk", error)) from error
+            subject = f"A stock check that is answered HTTP {answer.status}, {answer.content_type}"
+            raise AssertionError(_message(subject, "an error of joinery_sdk", error)) from error
         return None
 
     def _item(self) -> Item:
@@ -255,7 +255,7 @@ class ConnectorContract:
                 _check(error.until == later, f"RetryLater.until at HTTP {status}, Retry-After 30", later, error.until)
 
     def test_web_page(self) -> None:
-        """A web page with status 200 is never taken for a feed."""
+        """A web page with status 200 is never parsed as a feed."""
         page = b"<!DOCTYPE html><html><head><title>Sign in</title></head><body>Please sign in</body></html>"
         if not self.spec.fetches:
             self._refuses("a web page", page)
@@ -264,7 +264,7 @@ class ConnectorContract:
         _check(error is not None, "A web page in place of the feed", "a ConnectorError", "no error: it was read")
 
     def test_bad_snapshots(self) -> None:
-        """An empty file, noise and a truncated snapshot give BadData, or fewer rows; never another error."""
+        """An empty file, noise and a truncated snapshot raise BadData or give fewer rows; they never raise another error."""
         self._refuses("an empty file", b"")
         self._survives("noise", bytes(range(256)) * 8)
         self._survives("zero bytes", b"\0" * 2000)
@@ -280,7 +280,7 @@ class ConnectorContract:
         self._outcome(what, snapshot, "rows or BadData")
 
     def _outcome(self, what: str, snapshot: bytes, expected: str) -> tuple[int, BadData | None]:
-        """How many rows a snapshot gives, or its BadData; any other error fails."""
+        """Return the number of rows of a snapshot, or its BadData; fail for other errors."""
         try:
             return sum(len(rows) for _, rows in read(self.spec, self.context(), snapshot)), None
         except BadData as error:
@@ -290,7 +290,7 @@ class ConnectorContract:
 
 
 def _check(holds: bool, what: str, expected: object, came: object) -> None:
-    """Fail saying what was expected and what came: asserts of an installed package are not explained by pytest."""
+    """Fail with the expected and the actual value, as pytest does not explain asserts of an installed package."""
     __tracebackhide__ = True
     if not holds:
         raise AssertionError(_message(what, expected, came))
@@ -354,10 +354,10 @@ def _is_cell(cell: object) -> bool:
 
 
 def _keys(table: Table, rows: Sequence[tuple[int, Sequence[object]]]) -> list[object]:
-    """What stands in columns that key variants; in any column where the table does not say what its columns mean."""
+    """Return the cells of columns that key variants, or of all columns if the table has no fields."""
     given = table.given or [None] * len(table.headers)
-    wanted = [at for at, field in enumerate(given) if table.given is None or field in ("variant_key", "sku")]
-    return [cells[at] for _, cells in rows for at in wanted]
+    places = [at for at, field in enumerate(given) if table.given is None or field in ("variant_key", "sku")]
+    return [cells[at] for _, cells in rows for at in places]
 
 
 def _secrets(credentials: Mapping[str, Any] | None) -> list[str]:

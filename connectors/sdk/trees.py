@@ -1,4 +1,4 @@
-"""Paths of categories out of lists in which each names its parent."""
+"""Category paths from lists in which each category names its parent."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -9,14 +9,14 @@ _DEEPEST = 20
 
 @dataclass(frozen=True, slots=True)
 class Branch:
-    """A category: its name, and the number of the one above; 0 or None at the top."""
+    """Category: its name, and the ID of its parent; 0 or None at the top."""
 
     name: str
     parent: Any
 
 
 def paths(branches: Mapping[int, Branch], ids: Iterable[Any]) -> list[list[str]]:
-    """The path of each known category from the top; one that goes in circles ends after twenty levels."""
+    """Return the path of each known category from the top; a cycle ends after twenty levels."""
     found = []
     for number in ids:
         path: list[str] = []

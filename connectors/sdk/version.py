@@ -1,6 +1,6 @@
-"""Which release of the kit this is: the only place, read by its distribution and by the plugin host.
+"""Release of the kit, read by its distribution and by the plugin host.
 
-Its first number is `spec.API`. The second rises with what is added, the third with what is put right.
+The first number is `spec.API`. The second increases with additions, the third with corrections.
 """
 
 VERSION = "1.1.0"

@@ -1,4 +1,4 @@
-"""Walks lists of an API page by page, asks for smaller pages where one is too large, and keeps each as one line."""
+"""Paging through lists of an API, with smaller pages if one is too large; each page becomes one line."""
 
 import json
 from collections.abc import AsyncIterator, Callable, Mapping
@@ -13,9 +13,9 @@ from .readers.json_stream import decoded_page
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """One list: `request` gives URL and headers for so many items from an offset on, `items` finds them in an answer.
+    """List of an API: `request` gives URL and headers for a number of items from an offset, `items` the items of a response.
 
-    `total` is how many there are in all by an answer, None where it does not say.
+    `total` gives the number of all items by a response, or None if it does not state one.
     """
 
     kind: str
@@ -27,7 +27,7 @@ class Listing:
 
 @dataclass(frozen=True, slots=True)
 class Leaf:
-    """One page of a list: its line for the snapshot, its items, and the answer."""
+    """Page of a list: its line for the snapshot, its items, and the response."""
 
     line: bytes
     items: list[Any]
@@ -37,9 +37,9 @@ class Leaf:
 async def leaves(
     ctx: Context, listing: Listing, *, first: bool = False, about: Mapping[str, Any] | None = None
 ) -> AsyncIterator[Leaf]:
-    """The pages of a list. What the source asks to wait for is waited for here, unless this is the `first` request of all.
+    """Yield the pages of a list, waiting as the source requests, except in the `first` request of a fetch.
 
-    `about` is written beside each page. Raises ConnectorError; BadData also where an answer is no such list.
+    `about` is stored with each page. Raises ConnectorError; BadData if a response is not such a list.
     """
     offset, size = 0, listing.size
     while True:
@@ -60,34 +60,34 @@ async def leaves(
         total = listing.total(answer, document)
         if not items or (offset >= total if total is not None else len(items) < size):
             return
-        # A service that gives less than asked counts its pages by what it gives.
+        # A service that returns fewer items than requested counts pages by the number it returns.
         size = min(size, len(items))
         await rest(ctx, answer)
 
 
 async def read(answer: Page) -> Any:
-    """Decode an answer. Raises Refused for a web page, BadData for what is no JSON in UTF-8."""
+    """Decode a response. Raises Refused for a web page, BadData if it is not JSON in UTF-8."""
     if "html" in answer.media_type or answer.body.lstrip()[:1] == b"<":
         raise Refused("The service answers with a web page instead of JSON.")
     return await decoded_page(answer.body)
 
 
 def wrapped(kind: str, answer: Page, about: Mapping[str, Any] | None = None) -> bytes:
-    """A page on one line of a snapshot: `{"kind": …, "page": …}`, with what else is known about it."""
+    """Return a page as one line of a snapshot: `{"kind": …, "page": …}`, with the entries of `about`."""
     head = json.dumps({"kind": kind, **(about or {})})
     return head[:-1].encode() + b', "page": ' + answer.line().rstrip(b"\n") + b"}\n"
 
 
 def one(kind: str, answer: Page, about: Mapping[str, Any] | None = None) -> bytes:
-    """A single item on one line of a snapshot, as if a page of the list held it alone."""
+    """Return a single item as one line of a snapshot, as if it were the only one on a page."""
     return wrapped(kind, replace(answer, body=b"[" + answer.body.removeprefix(b"\xef\xbb\xbf") + b"]"), about)
 
 
 async def rest(ctx: Context, answer: Page) -> None:
-    """Wait where the source says that nothing is left of what it allows for now (X-Rate-Limit-Requests-Left)."""
+    """Wait if the source states that its rate limit is used up (X-Rate-Limit-Requests-Left)."""
     left, reset = (answer.headers.get(f"X-Rate-Limit-{name}") or "" for name in ("Requests-Left", "Time-Reset-Ms"))
     if left.strip() in {"0", "1"} and reset.strip().isdecimal() and len(reset) < 10:
         seconds = int(reset) / 1000
         if seconds > ctx.limits.patience_seconds:
-            raise RetryLater("The source limits how often it is asked.", until=None)
+            raise RetryLater("The source limits the rate of requests.", until=None)
         await ctx.sleep(seconds)

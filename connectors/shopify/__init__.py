@@ -1,4 +1,4 @@
-"""Shops on Shopify, read from the list of products that every shop publishes."""
+"""Connectors for Shopify shops, by the public product list and by the Admin API."""
 
 from connectors.sdk.hooks import hookimpl
 from connectors.sdk.spec import ConnectorSpec
@@ -8,5 +8,5 @@ from connectors.shopify.connector import SPEC
 
 @hookimpl
 def joinery_connectors() -> list[ConnectorSpec]:
-    """The connectors `shopify`, for the public list, and `shopify-admin`."""
+    """Return the connectors `shopify`, for the public list, and `shopify-admin`."""
     return [SPEC, ADMIN]

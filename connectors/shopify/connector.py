@@ -1,4 +1,4 @@
-"""The connector for a shop's public products.json: pages in, one row a variant out."""
+"""Connector for a shop's public products.json: fetches pages, gives one row a variant."""
 
 import json
 from collections.abc import AsyncIterator, Iterator
@@ -18,11 +18,14 @@ from connectors.shopify.rows import table
 
 
 class ShopifyConnector:
-    """Fetches /products.json of a shop, or of one collection of it (config.url = …/collections/<handle>)."""
+    """Connector for /products.json of a shop, or of one of its collections (config.url = …/collections/<handle>)."""
 
     @asynccontextmanager
     async def fetch(self, ctx: Context) -> AsyncIterator[Fetched]:
-        """The pages, one JSON document a line. There is no conditional request: page one says nothing of the rest."""
+        """Fetch the pages, one JSON document a line.
+
+        The request is unconditional, as page one does not validate the others.
+        """
         address = products_url(str(ctx.config.get("url", "")))
         first = await first_page(ctx, address)
         yield Fetched(
@@ -36,7 +39,7 @@ class ShopifyConnector:
 
     @asynccontextmanager
     async def check(self, ctx: Context, item: Item) -> AsyncIterator[Fetched]:
-        """Whether one variant can be had, as the shop's own pages ask for it; no count is public."""
+        """Fetch one variant's availability, as the shop's own pages do; no quantity is public."""
         address = variant_url(str(ctx.config.get("url", "")), item.variant_key)
         answer = await page(ctx, address, {"Accept": "application/json"}, patient=False)
         line = json.dumps({"products": [await stock_of(answer, item)]}).encode() + b"\n"
@@ -50,7 +53,7 @@ class ShopifyConnector:
         )
 
     def tables(self, ctx: Context, path: Path) -> Iterator[Table]:
-        """One table of all pages; of the stock stream, which checks alone have, with stock alone. Raises BadData."""
+        """Yield one table of all pages, with stock columns only for the stock stream of stock checks. Raises BadData."""
         if path.stat().st_size == 0:
             raise BadData("the file is empty")
         yield table(json_records.pages(path, "products", ctx.limits, ctx.report), ctx)
@@ -61,15 +64,15 @@ async def _line(line: bytes) -> AsyncIterator[bytes]:
 
 
 def variant_url(shop: str, variant: str) -> str:
-    """Where a shop shows one variant. Raises BadData."""
+    """Return the address of one variant. Raises BadData."""
     if not variant.isdecimal():
-        raise BadData("The item's key is none of a Shopify shop.")
+        raise BadData("The item's key is not a Shopify variant ID.")
     parts = urlsplit(products_url(shop))
     return urlunsplit((parts.scheme, parts.netloc, f"/variants/{variant}.js", "", ""))
 
 
 def products_url(shop: str) -> str:
-    """Where a shop lists its products: the shop's own address, or that of a collection. Raises BadData."""
+    """Return the address of the product list of a shop or of a collection. Raises BadData."""
     parts = urlsplit(shop if "://" in shop else f"https://{shop}")
     if parts.scheme not in {"http", "https"} or not parts.hostname:
         raise BadData("the source's settings name no shop address (config.url)")

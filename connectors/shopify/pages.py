@@ -1,4 +1,4 @@
-"""Walks a shop's pages of products, and tells a shop that says no from one that has no more."""
+"""Paging through a shop's products; a refusal is distinguished from the last page."""
 
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
@@ -23,22 +23,22 @@ _TOO_FAR = frozenset({400})
 
 @dataclass(frozen=True, slots=True)
 class ProductPage:
-    """One page: the answer, and the ids of the products on it in order."""
+    """Page of products: the response, and the IDs of its products in order."""
 
     page: Page
     ids: tuple[Any, ...]
 
 
 async def first_page(ctx: Context, address: str) -> ProductPage:
-    """The first page; what the shop asks to wait for is left to the runner. Raises ConnectorError."""
+    """Fetch the first page; a wait that the shop requests is left to the runner. Raises ConnectorError."""
     return await _read(await page(ctx, _numbered(address, 1), _HEADERS, patient=False))
 
 
 async def walk(ctx: Context, address: str, first: ProductPage) -> AsyncIterator[bytes]:
-    """The pages as lines, until an empty one. Raises ConnectorError.
+    """Yield the pages as lines, until an empty one. Raises ConnectorError.
 
-    A shop has at most 25,000 products to show this way; when the last of these pages is full that is reported. A page
-    that repeats the one before ends the walk: the shop does not know pages.
+    A shop lists at most 25,000 products this way; a full last page is reported. A page that repeats the one before ends
+    the list: the shop ignores the page number.
     """
     current = first
     number = 1
@@ -60,11 +60,11 @@ async def walk(ctx: Context, address: str, first: ProductPage) -> AsyncIterator[
 
 
 async def stock_of(answer: Page, item: Item) -> dict[str, Any]:
-    """A product with the one variant that an answer tells of, as far as its stock goes. Raises as reading a page does."""
+    """Return a product with the stock of the response's one variant. Raises BadData, Refused."""
     _refuse_closed(answer)
     variant = await decoded_page(answer.body)
     if not isinstance(variant, dict) or str(variant.get("id")) != item.variant_key:
-        raise BadData("The shop's answer is not the variant that was asked for.")
+        raise BadData("The shop's response is not the requested variant.")
     stock = {name: variant.get(name) for name in ("id", "sku", "available")}
     return {"id": item.product_key, "variants": [stock]}
 
@@ -74,12 +74,12 @@ def _numbered(address: str, number: int) -> str:
 
 
 async def _read(answer: Page) -> ProductPage:
-    """The products of an answer. Raises Refused for a password page or a challenge, BadData for anything else."""
+    """Parse the products of a response. Raises Refused for a password page or a challenge, BadData for anything else."""
     _refuse_closed(answer)
     document = await decoded_page(answer.body)
     products = document.get("products") if isinstance(document, dict) else None
     if not isinstance(products, list):
-        raise BadData("The address answers with JSON that lists no products: it is no Shopify shop.")
+        raise BadData("The address answers with JSON that lists no products: it is not a Shopify shop.")
     return ProductPage(answer, tuple(product.get("id") for product in products if isinstance(product, dict)))
 
 
@@ -87,4 +87,4 @@ def _refuse_closed(answer: Page) -> None:
     if urlsplit(answer.final_url).path.rstrip("/").endswith("/password"):
         raise Refused("The shop is closed behind a password.")
     if "html" in answer.media_type or answer.body.lstrip()[:1] == b"<":
-        raise Refused("The shop answers with a web page instead of its products: it keeps automatic readers out.")
+        raise Refused("The shop answers with a web page instead of its products: it blocks automated requests.")

@@ -1,4 +1,4 @@
-"""Turns a shop's products into rows, one a variant, saying itself what each column means."""
+"""Conversion of a shop's products to rows, one a variant, with known fields."""
 
 from collections.abc import Iterator
 from itertools import chain
@@ -32,12 +32,12 @@ COLUMNS: tuple[tuple[str, str | None], ...] = (
     ("variants.available", "availability"),
 )
 STOCK = frozenset({"id", "variants.id", "variants.sku", "variants.available"})
-"""The columns that say what can be had of a variant."""
+"""Columns with the stock of a variant."""
 _NO_OPTION = "Default Title"
 
 
 def table(records: Iterator[Record], ctx: Context) -> Table:
-    """The table of all products. Raises BadData when there are none."""
+    """Return the table of all products. Raises BadData if there are none."""
     first = next(records, None)
     if first is None:
         raise BadData("the shop lists no products")
@@ -95,7 +95,7 @@ def _variant(
 
 
 def _axes(variant: dict[str, Any], names: list[str]) -> dict[str, Any] | None:
-    """Option name to the value of this variant; the option of a product without any is `Title: Default Title`."""
+    """Return option names and values of this variant; a product without options has only `Title: Default Title`."""
     axes = {
         name: variant[key]
         for name, key in zip(names, ("option1", "option2", "option3"), strict=False)
@@ -121,7 +121,7 @@ def _availability(available: object) -> str | None:
 
 
 def _tags(tags: object) -> list[str] | None:
-    """Tags are an array here, and one text with commas in the shop's other interfaces."""
+    """Return the tags; they are an array here, and comma-separated text in the shop's other interfaces."""
     if isinstance(tags, str):
         tags = tags.split(",")
     if not isinstance(tags, list):

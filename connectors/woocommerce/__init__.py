@@ -1,4 +1,4 @@
-"""Shops on WooCommerce, read by its REST API (wc/v3)."""
+"""Connector for WooCommerce shops, by the REST API (wc/v3)."""
 
 from connectors.sdk.hooks import hookimpl
 from connectors.sdk.spec import ConnectorSpec
@@ -7,5 +7,5 @@ from connectors.woocommerce.connector import SPEC
 
 @hookimpl
 def joinery_connectors() -> list[ConnectorSpec]:
-    """The connector `woocommerce`."""
+    """Return the connector `woocommerce`."""
     return [SPEC]

@@ -1,4 +1,4 @@
-"""The connector for WooCommerce shops: products, the variations of variable ones, and the units of the shop's settings."""
+"""Connector for WooCommerce shops: products, variations of variable products, and units from the shop's settings."""
 
 import json
 from base64 import b64encode
@@ -38,11 +38,11 @@ _TOKEN = {
 
 
 class WooCommerceConnector:
-    """Reads wc/v3 with a consumer key that may read."""
+    """Connector that reads wc/v3 with a consumer key with read permission."""
 
     @asynccontextmanager
     async def fetch(self, ctx: Context) -> AsyncIterator[Fetched]:
-        """The pages, one a line: products by a hundred, each page followed by the variations of what is variable on it."""
+        """Fetch the pages, one a line: a hundred products each, followed by the variations of its variable products."""
         walk = leaves(ctx, _products(ctx), first=True)
         first = await anext(walk)
         yield Fetched(
@@ -56,19 +56,21 @@ class WooCommerceConnector:
 
     @asynccontextmanager
     async def check(self, ctx: Context, item: Item) -> AsyncIterator[Fetched]:
-        """One product, or one variation of it, as a page of its own."""
-        known, own = item.product_key, item.variant_key
-        if not (known.isdecimal() and own.isdecimal()):
-            raise BadData("The item's keys are none of a WooCommerce shop.")
-        alone = known == own
-        path = f"/products/{known}" if alone else f"/products/{known}/variations/{own}"
+        """Fetch one product, or one variation of it, as a page of its own."""
+        parent, own = item.product_key, item.variant_key
+        if not (parent.isdecimal() and own.isdecimal()):
+            raise BadData("The item's keys are not WooCommerce product IDs.")
+        alone = parent == own
+        path = f"/products/{parent}" if alone else f"/products/{parent}/variations/{own}"
         url, headers = _signed(ctx, path, {"_fields": _STOCK_FIELDS})
         answer = await page(ctx, url, headers, patient=False)
         if not isinstance(await read(answer), dict):
-            raise BadData("The shop's answer is no product.")
+            raise BadData("The shop's response is not a product.")
         yield Fetched(
             status=answer.status,
-            chunks=_line(one("products" if alone else "variations", answer, None if alone else {"parent": int(known)})),
+            chunks=_line(
+                one("products" if alone else "variations", answer, None if alone else {"parent": int(parent)})
+            ),
             final_url=_base(ctx),
             content_type="application/jsonl",
             filename="stock.jsonl",
@@ -76,7 +78,7 @@ class WooCommerceConnector:
         )
 
     def tables(self, ctx: Context, path: Path) -> Iterator[Table]:
-        """One table. Raises BadData."""
+        """Yield one table of the snapshot. Raises BadData."""
         return tables(ctx, path)
 
 
@@ -99,7 +101,7 @@ async def _line(line: bytes) -> AsyncIterator[bytes]:
 
 
 async def _about(ctx: Context) -> AsyncIterator[bytes]:
-    """The shop's currency and units, and its categories, by which a product's own are paths."""
+    """Yield the shop's currency and units, and its categories, which define the category paths of products."""
     found: dict[str, Any] = {}
     for name, path in _UNITS.items():
         url, headers = _signed(ctx, f"/settings/{path}", {})
@@ -149,10 +151,10 @@ def _base(ctx: Context) -> str:
 
 
 def _signed(ctx: Context, path: str, query: Mapping[str, str]) -> tuple[str, dict[str, str]]:
-    """The URL and the headers, signed with the consumer key: by basic authentication, or in the query where config says so."""
+    """Return URL and headers with the consumer key, by basic authentication, or in the query if config says so."""
     credentials = ctx.credentials
     if not credentials:
-        raise Refused("WooCommerce asks for a consumer key and its secret.", credentials=True)
+        raise Refused("WooCommerce requires a consumer key and its secret.", credentials=True)
     url = with_query(f"{_base(ctx)}{path}", query)
     headers = {"Accept": "application/json"}
     if ctx.config.get("auth") == "query":
@@ -197,7 +199,7 @@ SPEC = ConnectorSpec(
                 **_TOKEN,
                 "description": "ck_…, with permission to read (WooCommerce, Settings, Advanced, REST API).",
             },
-            "consumer_secret": {**_TOKEN, "description": "cs_…, shown once beside the key."},
+            "consumer_secret": {**_TOKEN, "description": "cs_…, shown once with the key."},
         },
         "required": ["consumer_key", "consumer_secret"],
         "additionalProperties": False,

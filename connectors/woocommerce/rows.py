@@ -1,4 +1,4 @@
-"""Turns products and variations of WooCommerce into rows with known meaning, measures in the units of the shop's settings."""
+"""Conversion of WooCommerce products and variations to rows with known fields, measures in the shop's units."""
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -46,7 +46,7 @@ _ALONE = frozenset({"simple", "external", ""})
 
 
 def tables(ctx: Context, path: Path) -> Iterator[Table]:
-    """The one table of a snapshot. Raises BadData."""
+    """Yield the one table of a snapshot. Raises BadData."""
     if not path.stat().st_size:
         raise BadData("the file is empty")
     columns = STOCK if ctx.stream == "stock" else CATALOGUE
@@ -74,26 +74,26 @@ def _rows(ctx: Context, path: Path, headers: list[str]) -> Iterator[Row]:
                     cells = shop.variation(item, line.get("parent")) if kind == "variations" else shop.product(item)
                     yield count, [cells.get(header) for header in headers]
         else:
-            raise BadData(f"line {number} is no page of a WooCommerce shop")
+            raise BadData(f"line {number} is not a page of a WooCommerce shop")
 
 
 class _Shop:
-    """What is known of a shop while its pages are read."""
+    """Units and categories of a shop, collected while its pages are read."""
 
     def __init__(self, ctx: Context) -> None:
         self.units: Mapping[str, Any] = {}
         self._categories: dict[int, Branch] = {}
         self._ctx = ctx
-        self._told: set[str] = set()
+        self._reported: set[str] = set()
 
     def add_categories(self, items: list[Any]) -> None:
-        """Take in a page of categories."""
+        """Add a page of categories."""
         for item in items:
             if isinstance(item, dict) and isinstance(item.get("id"), int):
                 self._categories[item["id"]] = Branch(str(item.get("name", "")), item.get("parent"))
 
     def product(self, item: Item) -> dict[str, Cell]:
-        """A product's cells; those of its one variant where it has no variations of its own."""
+        """Return a product's cells, with those of its one variant if it has no variations."""
         cells: dict[str, Cell] = {
             "product id": str(item["id"]),
             "name": item.get("name"),
@@ -109,7 +109,7 @@ class _Shop:
         return cells
 
     def variation(self, item: Item, parent: Any) -> dict[str, Cell]:
-        """A variation's cells."""
+        """Return a variation's cells."""
         axes = {
             str(one["name"]): one["option"]
             for one in _objects(item.get("attributes"))
@@ -126,7 +126,7 @@ class _Shop:
         }
 
     def _own(self, item: Item) -> dict[str, Cell]:
-        """What a simple product and a variation state alike."""
+        """Return the cells that simple products and variations share."""
         price, regular = item.get("price") or None, item.get("regular_price") or None
         managed = item.get("manage_stock")
         dimensions = item.get("dimensions")
@@ -151,14 +151,14 @@ class _Shop:
         if not value or (isinstance(value, str) and not value.strip("0. ")):
             return None
         if unit is None:
-            if name not in self._told:
-                self._told.add(name)
+            if name not in self._reported:
+                self._reported.add(name)
                 self._ctx.report(Report(f"the unit of {name} is not known: it is not used", None, name))
             return None
         return f"{value} {unit}"
 
     def _path(self, categories: Any) -> list[Cell] | None:
-        ids = [one.get("id") for one in _objects(categories)]
+        ids = [category.get("id") for category in _objects(categories)]
         found: list[list[str]] = paths(self._categories, ids) or [[name] for name in _names(categories)]
         return [*max(found, key=len)] if found else None
 
@@ -168,9 +168,9 @@ def _objects(values: Any) -> list[Item]:
 
 
 def _names(values: Any) -> Iterator[str]:
-    for one in _objects(values):
-        if isinstance(one.get("name"), str) and one["name"].strip():
-            yield one["name"].strip()
+    for value in _objects(values):
+        if isinstance(value.get("name"), str) and value["name"].strip():
+            yield value["name"].strip()
 
 
 def _images(values: Any) -> list[Any] | None:
@@ -183,7 +183,7 @@ def _images(values: Any) -> list[Any] | None:
 
 
 def _attributes(values: Any) -> list[Any] | None:
-    """Attributes that do not part variations, `Wood: Oak, Ash` each."""
+    """Return the attributes that do not distinguish variations, as texts (`Wood: Oak, Ash`)."""
     found = [
         f"{one['name']}: {', '.join(map(str, one['options']))}"
         for one in _objects(values)

@@ -309,7 +309,7 @@ def test_who_can_ask_for_one_item_is_declared() -> None:
     shops = PluggyConnectors(load(BUILT_IN, product_version="1"), FakeHttp())
     able = {one.name for one in shops.infos() if one.checks}
     assert able == {"bigcommerce", "shopify", "shopify-admin", "woocommerce"}
-    with pytest.raises(FetchFailed, match="cannot ask for a single item"):
+    with pytest.raises(FetchFailed, match="cannot check a single item"):
         checked(host(Scripted()))
 
 

@@ -326,5 +326,5 @@ def test_an_address_that_the_example_does_not_answer() -> None:
     with pytest.raises(Unreachable) as caught:
         suite(answers={"https://api.odd.example/other": FakeAnswer(b"[]")}).test_rows()
     assert caught.value.__notes__ == [
-        f"The example answers ['https://api.odd.example/other']; the connector asked for ['{URL}']."
+        f"The example answers ['https://api.odd.example/other']; the connector requested ['{URL}']."
     ]

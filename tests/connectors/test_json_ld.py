@@ -295,7 +295,7 @@ def test_a_site() -> None:
     ]
     assert context.slept == 2 * 6, "as long between pages as robots.txt asks"
     told = " ".join(report.detail for report in context.reports)
-    assert "1 pages that robots.txt" in told and "1 pages that the sitemap lists are gone" in told
+    assert "1 pages were skipped because robots.txt" in told and "1 pages that the sitemap lists are gone" in told
 
 
 def test_bounds() -> None:
@@ -316,11 +316,11 @@ def test_bounds() -> None:
         ({f"{SITE}/robots.txt": FakeAnswer(b"User-agent: *\nCrawl-delay: 600")}, Refused, "600 seconds"),
         ({f"{SITE}/robots.txt": FakeAnswer(status=404)}, BadData, "no sitemap"),
         ({f"{SITE}/maps/index.xml": FakeAnswer(b"<!DOCTYPE a [<!ENTITY x 'xx'>]><urlset/>")}, BadData, "document type"),
-        ({f"{SITE}/maps/index.xml": FakeAnswer(b"<urlset><url><loc>x")}, BadData, "no valid XML"),
+        ({f"{SITE}/maps/index.xml": FakeAnswer(b"<urlset><url><loc>x")}, BadData, "not valid XML"),
         ({f"{SITE}/maps/a.xml": FakeAnswer(gzip.compress(b"x")[:-3])}, BadData, "cut off"),
-        ({f"{SITE}/maps/a.xml": FakeAnswer(b"hello")}, BadData, "no sitemap"),
+        ({f"{SITE}/maps/a.xml": FakeAnswer(b"hello")}, BadData, "not a sitemap"),
         ({f"{SITE}/p/2": FakeAnswer(status=500)}, Unreachable, "500"),
-        ({f"{SITE}/p/2": FakeAnswer(status=403)}, Unreachable, "mislead"),
+        ({f"{SITE}/p/2": FakeAnswer(status=403)}, Unreachable, "incomplete"),
         ({f"{SITE}/p/2": FakeAnswer(status=429, headers={"Retry-After": "999"})}, RetryLater, "limits"),
     ],
 )  # fmt: skip

@@ -77,7 +77,7 @@ def test_a_good_one(install: Install) -> None:
         (GOOD + (HOOK % "x").replace("connectors():", "connectors(extra):"), "cannot be registered|hook is wrong"),
         (GOOD, "no hook joinery_connectors"),
         (GOOD + "@hookimpl\ndef joinery_connectors():\n    return None\n", "no hook|does not return a list"),
-        (GOOD + "@hookimpl\ndef joinery_connectors():\n    return [1]\n", "no ConnectorSpec"),
+        (GOOD + "@hookimpl\ndef joinery_connectors():\n    return [1]\n", "not a ConnectorSpec"),
         (GOOD + "@hookimpl\ndef joinery_connectors():\n    1 / 0\n", "hook failed: ZeroDivisionError"),
         (GOOD + HOOK % "csv", "'csv' is provided by joinery 9.9 already, and by bad-one 1.2.0"),
         (GOOD + "@hookimpl\ndef joinery_connectors():\n    return [spec('a'), spec('a')]\n", "described twice"),
@@ -149,7 +149,7 @@ def test_the_list_in_the_repository() -> None:
     ("text", "says"),
     [
         ("[[plugin]", "not TOML"),
-        ("[other]\n", "nothing but"),
+        ("[other]\n", "may contain only"),
         ('[[plugin]]\nversion = ">=1"\n', "either a module or a distribution"),
         ('[[plugin]]\nmodule = "os"\n', "built-in"),
         ('[[plugin]]\ndistribution = "a"\n', "hosts names"),
@@ -180,10 +180,10 @@ def test_a_wrong_list(tmp_path: Path, text: str, says: str) -> None:
         ({"streams": frozenset()}, "streams"),
         ({"open": None}, "open cannot be called"),
         ({"config_schema": {"type": "objekt"}}, "not of type object"),
-        ({"config_schema": {"type": "object", "properties": {"a": {"type": "objekt"}}}}, "no valid JSON Schema"),
+        ({"config_schema": {"type": "object", "properties": {"a": {"type": "objekt"}}}}, "not a valid JSON Schema"),
         ({"config_schema": {"type": "object", "$schema": "http://json-schema.org/draft-07/schema#"}}, "Draft 2020-12"),
         ({"credentials_schema": {"type": "object", "$ref": "https://x.example/s"}}, "outside itself"),
-        ({"config_schema": None}, "config_schema is no JSON Schema"),
+        ({"config_schema": None}, "config_schema is not a JSON Schema"),
     ],
 )
 def test_faults(change: dict[str, object], says: str) -> None:

@@ -210,7 +210,7 @@ def test_throttled_at_first_is_left_to_the_runner(how: int) -> None:
         ({"error": {}, "status": 401}, Refused, "credentials"),
         ({"error": {}, "status": 503}, RetryLater, "busy"),
         ({"error": {"nothing": 1}}, BadData, "no data"),
-        ({"error": []}, BadData, "no GraphQL"),
+        ({"error": []}, BadData, "not a GraphQL"),
     ],
 )  # fmt: skip
 def test_what_ends_a_run(more: dict[str, Any], kind: type[Exception], says: str) -> None:

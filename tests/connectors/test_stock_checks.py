@@ -84,7 +84,7 @@ def test_bigcommerce_tells_all_variants_of_the_product() -> None:
     url = f"{bigcommerce.BASE}/v3/catalog/products?id=7&include=variants&include_fields={bigcommerce.FIELDS}"
     found = stated(BIGCOMMERCE, Item("7", "72"), {url: bigcommerce.listed(bigcommerce.SOFA)})
     assert {row["variant id"]: row["inventory_level"] for row in found} == {"71": 4, "72": 0}
-    with pytest.raises(Unreachable, match="no such product"):
+    with pytest.raises(Unreachable, match="no longer has this product"):
         stated(BIGCOMMERCE, Item("7", "72"), {url: bigcommerce.listed()})
 
 

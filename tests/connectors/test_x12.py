@@ -99,12 +99,12 @@ def test_several_transactions_and_interchanges(reader: Any) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "says"),
     [
-        ("SE*20*", "SE*19*", "SE states 19 segments, 20 came"),
+        ("SE*20*", "SE*19*", "SE states 19 segments, 20 were received"),
         ("SE*20*0001", "SE*20*0002", "SE has the control number 0002"),
-        ("GE*1*41", "GE*3*41", "GE states 3 transactions, 1 came"),
+        ("GE*1*41", "GE*3*41", "GE states 3 transactions, 1 were received"),
         ("GE*1*41", "GE*1*42", "GE has the control number 42"),
         ("IEA*1*000000007", "IEA*1*000000070", "IEA has the control number 000000070"),
-        ("CTT*4", "CTT*5", "CTT counts 5 items, 4 came"),
+        ("CTT*4", "CTT*5", "CTT counts 5 items, 4 were received"),
         ("QTY*33*8*EA", "QTY*33*8*CA", "may hold several items"),
         ("QTY*33*8*EA", "QTY*02*8*EA", "of the kind 02"),
     ],
@@ -123,8 +123,8 @@ def test_what_is_told(reader: Any, old: str, new: str, says: str) -> None:
     [
         (interchange(STOCK)[:-30], "cut off"),
         (interchange(STOCK).replace("IEA*1*000000007~", ""), "cut off"),
-        (interchange(STOCK).replace("SE*20*0001~", ""), "ends what did not begin"),
-        (interchange(STOCK).replace("ST*846*0001~", ""), "ends what did not begin"),
+        (interchange(STOCK).replace("SE*20*0001~", ""), "has no matching start"),
+        (interchange(STOCK).replace("ST*846*0001~", ""), "has no matching start"),
         (interchange(transaction("850", "BEG*00")), "'850'"),
         (interchange(STOCK)[:80], "damaged"),
         (interchange(STOCK) + "and more", "ISA is missing"),

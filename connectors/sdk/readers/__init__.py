@@ -1,1 +1,1 @@
-"""Readers of records, as JSON and XML feeds hold them, for any connector to use."""
+"""Readers of records in JSON and XML feeds, for any connector."""

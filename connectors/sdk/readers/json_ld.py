@@ -1,4 +1,4 @@
-"""Finds the JSON-LD in web pages, and the products in it."""
+"""Reader of JSON-LD in web pages, and of the products in it."""
 
 import json
 import re
@@ -25,7 +25,7 @@ _TAIL = 64
 
 
 def blocks(html: str) -> Iterator[str]:
-    """Yield the text of each JSON-LD script of a page, in order; the first 200. What is commented out is none."""
+    """Yield the text of each JSON-LD script of a page, in order, at most 200. Comments are skipped."""
     found = 0
     for markup in _scripts(html):
         script = _Script()
@@ -37,7 +37,7 @@ def blocks(html: str) -> Iterator[str]:
 
 
 class _Script(HTMLParser):
-    """One script element: its type, and the text inside it."""
+    """Parser of one script element: its type and its text."""
 
     def __init__(self) -> None:
         super().__init__(convert_charrefs=False)
@@ -53,7 +53,7 @@ class _Script(HTMLParser):
 
 
 def _scripts(html: str) -> Iterator[str]:
-    """The script elements that may hold JSON-LD, each with its tags."""
+    """Yield the script elements that may contain JSON-LD, each with its tags."""
     plain = html.translate(_LOWER)
     script, comment = plain.find(_OPENED), plain.find("<!--")
     while script >= 0:
@@ -76,7 +76,7 @@ def _scripts(html: str) -> Iterator[str]:
 
 
 def parsed(block: str) -> Any:
-    """A block's JSON. Line breaks inside texts and the comments that old pages wrap around are let pass. Raises BadData."""
+    """Parse a block's JSON, tolerating line breaks inside texts and wrapping comments. Raises BadData."""
     text = _WRAPPED.sub("", block.lstrip("\ufeff"), count=1)
     text = text[:-_TAIL] + _UNWRAPPED.sub("", text[-_TAIL:])
     text = text.strip().rstrip(";")
@@ -87,7 +87,7 @@ def parsed(block: str) -> Any:
 
 
 def _escaped(text: str) -> str:
-    """The text with line breaks and tabs inside its JSON strings written as JSON writes them."""
+    """Escape line breaks and tabs inside the JSON strings of a text."""
     return _STRING.sub(lambda found: found[0].translate(_BREAKS), text)
 
 
@@ -96,14 +96,14 @@ _BREAKS = {number: json.dumps(chr(number))[1:-1] for number in range(32)}
 
 
 def kinds(node: Node) -> set[str]:
-    """The types of a node, in lower case and without the vocabulary's address."""
+    """Return the types of a node, in lower case and without the vocabulary's address."""
     given = node.get("@type", node.get("type"))
     names = given if isinstance(given, list) else [given]
     return {re.split(r"[/#:]", name)[-1].lower() for name in names if isinstance(name, str)}
 
 
 def products(document: Any) -> Iterator[Node]:
-    """The products and product groups of a block, wherever such may stand; variants of a group stay within it."""
+    """Yield the products and product groups of a block, at any depth; variants of a group stay inside the group."""
     left, seen = [document], 0
     while left and seen < _MOST_NODES:
         value = left.pop()
@@ -118,20 +118,20 @@ def products(document: Any) -> Iterator[Node]:
 
 
 def each(value: Any) -> list[Any]:
-    """A value that may be one or a list, as a list."""
+    """Return the value as a list: a list as it is, None as an empty one."""
     if value is None:
         return []
     return value if isinstance(value, list) else [value]
 
 
 def text_of(value: Any) -> str | None:
-    """The text of a value: itself, or the name or value of an object; the first of a list."""
-    for one in each(value):
-        if isinstance(one, dict):
-            one = one.get("name", one.get("@value", one.get("value")))
-        if isinstance(one, bool) or one is None or isinstance(one, (list, dict)):
+    """Return the first text of a value: itself, or the name or value of an object; None if there is none."""
+    for element in each(value):
+        if isinstance(element, dict):
+            element = element.get("name", element.get("@value", element.get("value")))
+        if isinstance(element, bool) or element is None or isinstance(element, (list, dict)):
             continue
-        text = str(one).strip()
+        text = str(element).strip()
         if text:
             return text
     return None

@@ -1,4 +1,4 @@
-"""Finds the records in JSON: in one document, in lines, or in lines that are pages of an API."""
+"""Reader of records in JSON: in one document, in lines, or in lines that are pages of an API."""
 
 from collections.abc import Callable, Iterator
 from itertools import chain
@@ -26,14 +26,15 @@ _WRAPPING = 4096
 
 
 def _nobody(_: Report) -> None:
-    """Where nobody asks for notes."""
+    """Ignore a note."""
 
 
 def document(path: Path, records_path: str | None, limits: Limits) -> Iterator[Record]:
-    """The records of one document, streaming, numbered from 1. `records_path` is dotted; None finds them.
+    """Yield the records of one document, streaming, numbered from 1. Raises BadData.
 
-    Found are: the elements of the array that the document is, else those of the first array of objects in it, else
-    the document itself, unless it has an array of a usual name and nothing in it. Raises BadData.
+    `records_path` is the dotted path of the records. With None, they are the elements of a document that is an array,
+    else those of the first array of objects in it. Without such an array, the document is the record, unless it has an
+    empty array of a usual name.
     """
     with _open(path) as file:
         stream = JsonStream(file, limits.record_bytes)
@@ -48,7 +49,7 @@ def document(path: Path, records_path: str | None, limits: Limits) -> Iterator[R
 
 
 def lines(path: Path, records_path: str | None, limits: Limits, tell: Tell = _nobody) -> Iterator[Record]:
-    """The records of a file with one JSON document a line, numbered by line; notes in it are told. Raises BadData."""
+    """Yield the records of a file with one JSON document a line, numbered by line, and report its notes. Raises BadData."""
     for number, value in _lines(path, limits, tell):
         for record in picked(value, records_path) if records_path else [value]:
             if isinstance(record, dict):
@@ -56,7 +57,7 @@ def lines(path: Path, records_path: str | None, limits: Limits, tell: Tell = _no
 
 
 def pages(path: Path, records_path: str | None, limits: Limits, tell: Tell = _nobody) -> Iterator[Record]:
-    """The records of a file with one page of an API a line, numbered from 1 across pages; notes are told. Raises BadData."""
+    """Yield the records of a file with one API page a line, numbered across pages, and report its notes. Raises BadData."""
     found = records_path
     number = 0
     for _, page in _lines(path, limits, tell):
@@ -69,9 +70,9 @@ def pages(path: Path, records_path: str | None, limits: Limits, tell: Tell = _no
 
 
 def where(page: Any) -> str | None:
-    """The dotted path of the array of objects in a page: a usual name first, else the first one.
+    """Return the dotted path of the array of objects in a page: a usual name first, else the first one.
 
-    It is '' when the page is that array, None when the page holds no array at all to judge by.
+    The path is '' if the page is that array, None if the page has no such array.
     """
     if isinstance(page, list):
         return ""
@@ -86,7 +87,7 @@ def where(page: Any) -> str | None:
 
 
 def _arrays(value: dict[str, Any], above: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], list[Any]]]:
-    """Arrays that are empty or hold objects, usual names first."""
+    """Yield path and value of the arrays that are empty or hold objects, usual names first."""
     names = sorted(value, key=lambda name: _USUAL.index(name) if name in _USUAL else len(_USUAL))
     for name in names:
         inner = value[name]
@@ -99,7 +100,7 @@ def _arrays(value: dict[str, Any], above: tuple[str, ...]) -> Iterator[tuple[tup
 
 
 def picked(page: Any, path: str | None) -> list[Any]:
-    """What stands at the dotted path: its elements, the one object itself, or nothing where there is no such path."""
+    """Return the elements at the dotted path, a single object as a list of one; empty without such a path."""
     value = page
     for name in path.split(".") if path else ():
         if not isinstance(value, dict) or name not in value:
@@ -133,7 +134,7 @@ def _line(number: int, line: str) -> Any:
 
 
 def _at(stream: JsonStream, path: list[str]) -> Iterator[Any]:
-    """The elements of the array at the path, walking only as far as it."""
+    """Yield the elements of the array at the path, reading no further than its end."""
     if stream.peek() != "{":
         raise BadData(f"the document has no {path[0]} where config.records_path looks for the records")
     for key in stream.members():
@@ -166,7 +167,7 @@ def _first_array(path: Path, limits: Limits) -> Iterator[Any]:
 
 
 def _descend(stream: JsonStream, depth: int) -> Iterator[Any]:
-    """The elements of the first array of objects in the object that begins here; nothing when there is none."""
+    """Yield the elements of the first array of objects in the object that begins here."""
     for key in stream.members():
         ahead = stream.peek()
         if key in _NEVER or ahead not in "[{" or depth > _DEPTH:
@@ -180,7 +181,7 @@ def _descend(stream: JsonStream, depth: int) -> Iterator[Any]:
 
 
 def _some(values: Iterator[Any]) -> Iterator[Any] | None:
-    """The values, or None when there are none; then all of them were passed."""
+    """Return the values, or None if there are none; then the iterator is used up."""
     for first in values:
         return chain([first], values)
     return None
@@ -193,7 +194,7 @@ def _numbered(values: Iterator[Any]) -> Iterator[Record]:
 
 
 def _open(path: Path) -> TextIO:
-    """The file as text: UTF-8, or UTF-16 by its mark. What cannot be read in it becomes U+FFFD, to be reported later."""
+    """Open the file as text: UTF-8, or UTF-16 by its mark. Undecodable bytes become U+FFFD and are reported later."""
     with path.open("rb") as file:
         wide = file.read(2) in {b"\xff\xfe", b"\xfe\xff"}
     return path.open(encoding="utf-16" if wide else "utf-8-sig", errors="replace")

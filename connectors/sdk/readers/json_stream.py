@@ -1,4 +1,4 @@
-"""Decode JSON with exact numbers: whole texts, and large documents element by element."""
+"""Decoders of JSON with exact numbers: whole texts, and large documents element by element."""
 
 import asyncio
 import json
@@ -15,7 +15,7 @@ _ENTRIES = 1_000_000
 
 
 def _number(text: str) -> Decimal:
-    """An exact decimal. Raises ValueError where its size is no figure of a catalogue."""
+    """Parse an exact decimal. Raises ValueError if it is too long or too large."""
     if len(text) > _DIGITS:
         raise ValueError("a number is too long")
     try:
@@ -32,7 +32,7 @@ _DECODER = json.JSONDecoder(parse_float=_number, parse_constant=_constant)
 
 
 def decoded(text: str) -> Any:
-    """One JSON document; fractions are Decimal. Raises BadData."""
+    """Decode one JSON document; fractions are Decimal. Raises BadData."""
     _count(text)
     try:
         return _DECODER.decode(text)
@@ -41,10 +41,10 @@ def decoded(text: str) -> Any:
 
 
 async def decoded_page(body: bytes) -> Any:
-    """Decode one answer of an API, which `Limits.page_bytes` and the bound on entries keep small. Raises BadData.
+    """Decode one response of an API, limited by `Limits.page_bytes` and the number of entries. Raises BadData.
 
-    In a thread: 8 MiB take some 50 ms, but a second when they are nothing but fractions. Each fraction calls `_number`, which lets the
-    event loop in between.
+    Decoding runs in a thread: 8 MiB take some 50 ms, but a second if they are only fractions. Each fraction calls
+    `_number`, which lets the event loop run in between.
     """
     try:
         return await asyncio.to_thread(lambda: decoded(body.decode("utf-8-sig")))
@@ -53,7 +53,7 @@ async def decoded_page(body: bytes) -> Any:
 
 
 def _count(text: str, start: int = 0) -> None:
-    """Raise BadData for a text that would become more values than any record or page has: each takes many times its text."""
+    """Raise BadData for a text with more values than a record or page may have; values take many times their text's memory."""
     if len(text) - start > _ENTRIES and sum(text.count(mark, start) for mark in ",[{") > _ENTRIES:
         raise BadData(
             f"one value of the JSON holds more than {_ENTRIES:,} entries; send it in smaller pages or as lines"
@@ -62,14 +62,14 @@ def _count(text: str, start: int = 0) -> None:
 
 def _reason(error: ValueError | RecursionError) -> str:
     if isinstance(error, json.JSONDecodeError):
-        return f"it breaks off its form at line {error.lineno}, column {error.colno}"
+        return f"syntax error at line {error.lineno}, column {error.colno}"
     if isinstance(error, RecursionError):
         return "it is nested too deeply"
     return "a number is too long" if "digits" in str(error) else str(error)
 
 
 class JsonStream:
-    """A place in a JSON text. One value at a time is in memory, at most `limit` characters of text."""
+    """Position in a JSON text. One value at a time is in memory, at most `limit` characters of text."""
 
     def __init__(self, file: TextIO, limit: int) -> None:
         self._file = file
@@ -80,7 +80,7 @@ class JsonStream:
         self._ended = False
 
     def peek(self) -> str:
-        """The next character that is not blank, or '' at the end."""
+        """Return the next character that is not blank, or '' at the end."""
         while True:
             while self._at < len(self._text):
                 if self._text[self._at] not in " \t\r\n\ufeff":
@@ -90,31 +90,31 @@ class JsonStream:
                 return ""
 
     def take(self, character: str) -> None:
-        """Pass this character. Raises BadData when another one stands there."""
+        """Consume this character. Raises BadData if the next one differs."""
         if self.peek() != character:
             raise self._bad(f"the sign {character} is missing")
         self._at += 1
 
     def value(self) -> Any:
-        """The next value, whole. Raises BadData when there is none, or it is too large."""
+        """Read the next value whole. Raises BadData if there is none, or it is too large."""
         self.peek()
-        read = _READ
+        size = _READ
         while True:
             try:
                 value, end = _DECODER.raw_decode(self._text, self._at)
             except (ValueError, RecursionError) as error:
-                # What was read so far all belongs to this value, for it is not at its end.
+                # The text read so far belongs to this value, whose end has not been reached.
                 _count(self._text, self._at)
-                if isinstance(error, json.JSONDecodeError) and self._more(read):
-                    read *= 2
+                if isinstance(error, json.JSONDecodeError) and self._more(size):
+                    size *= 2
                     continue
                 raise self._bad(error.msg if isinstance(error, json.JSONDecodeError) else _reason(error)) from None
-            if end < len(self._text) or not self._more(read):
+            if end < len(self._text) or not self._more(size):
                 self._at = end
                 return value
 
     def elements(self) -> Iterator[Any]:
-        """The values of the array that begins here."""
+        """Yield the values of the array that begins here."""
         self.take("[")
         if self.peek() == "]":
             self._at += 1
@@ -127,7 +127,7 @@ class JsonStream:
             self.take(",")
 
     def members(self) -> Iterator[str]:
-        """The keys of the object that begins here; the caller takes each key's value before it goes on."""
+        """Yield the keys of the object that begins here; the caller reads each key's value before the next key."""
         self.take("{")
         if self.peek() == "}":
             self._at += 1
@@ -144,14 +144,14 @@ class JsonStream:
             self.take(",")
 
     def _more(self, size: int) -> bool:
-        """Read on, forgetting what was passed. Raises BadData when one value grows beyond the limit."""
+        """Read more text and drop the consumed part. Raises BadData if one value grows beyond the limit."""
         if self._ended:
             return False
-        held = len(self._text) - self._at
-        if held > self._limit:
+        pending = len(self._text) - self._at
+        if pending > self._limit:
             raise self._bad(f"one value is larger than {self._limit // (1024 * 1024)} MiB")
         try:
-            piece = self._file.read(min(size, self._limit - held + 1))
+            piece = self._file.read(min(size, self._limit - pending + 1))
         except UnicodeDecodeError:
             raise self._bad("it is not UTF-8") from None
         self._ended = not piece

@@ -1,4 +1,4 @@
-"""Reads Google Merchant feeds, RSS, Atom and tables alike: what each attribute means is published, so nobody maps it."""
+"""Reader of Google Merchant feeds (RSS, Atom, tables); the published attributes need no column mapping."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
@@ -57,7 +57,7 @@ _SKU = "SKU (id and mpn agree)"
 
 
 def is_announced(path: Path, config: Mapping[str, Any]) -> bool:
-    """Whether an XML file is such a feed, by Google's namespace or by config.format; `xml` there has it read plainly."""
+    """Return whether an XML file is a Merchant feed, by config.format or, without one, by Google's namespace."""
     chosen = config.get("format")
     if chosen not in _FORMATS:
         return False
@@ -66,13 +66,13 @@ def is_announced(path: Path, config: Mapping[str, Any]) -> bool:
 
 
 def table(records: Iterator[Record], ctx: Context) -> Table:
-    """The table of an XML feed's items. Raises BadData when there are none."""
+    """Return the table of an XML feed's items. Raises BadData if there are none."""
     named = ((number, _named(record)) for number, record in records)
     return known(table_of(named, ctx, variants_path="", always=ATTRIBUTES), ctx, _SURE)
 
 
 def _named(record: Mapping[str, Any]) -> dict[str, Any]:
-    """An item by its attributes' names; a single detail stays one object instead of a column for each of its parts."""
+    """Return an item by its attributes' names; a single detail stays one object instead of a column for each part."""
     named = {_attribute(name): value for name, value in record.items()}
     if isinstance(named.get("product_detail"), dict):
         named["product_detail"] = [named["product_detail"]]
@@ -80,10 +80,12 @@ def _named(record: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def known(table: Table, ctx: Context, sure: frozenset[str] = _SURE_IN_TABLES) -> Table:
-    """The table with the meaning of its columns where they are those of a Merchant feed, else as it is."""
+    """Return the table with the fields of its columns if they are those of a Merchant feed, else as it is."""
     names = [_attribute(header) for header in table.headers]
-    wanted = ctx.config.get("format") == "google_merchant"
-    if not (sure <= set(names) or (wanted and "id" in names)) or (not wanted and ctx.config.get("format") == "xml"):
+    is_chosen = ctx.config.get("format") == "google_merchant"
+    if not (sure <= set(names) or (is_chosen and "id" in names)) or (
+        not is_chosen and ctx.config.get("format") == "xml"
+    ):
         return table
     rules = _Rules(names, table, ctx)
     return Table(
@@ -95,20 +97,20 @@ def known(table: Table, ctx: Context, sure: frozenset[str] = _SURE_IN_TABLES) ->
 
 
 def _attribute(header: str) -> str:
-    """An attribute's name as the specification writes it: `g:image_link` and `Image Link` are `image_link`."""
+    """Return an attribute's name as specified: `g:image_link` and `Image Link` become `image_link`."""
     name = header.strip().lower().removeprefix("g:").replace(" ", "_").replace("-", "_")
     return _OTHER_NAMES.get(name, name)
 
 
 class _Rules:
-    """What cells of some attributes need before they are passed on, by their place in a row."""
+    """Conversions of the cells of some attributes, by position in a row."""
 
     def __init__(self, names: Sequence[str], table: Table, ctx: Context) -> None:
         self._at = {name: place for place, name in reversed(list(enumerate(names)))}
         self._headers = table.headers
         self._ctx = ctx
         self._now = ctx.now()
-        self._told: set[str] = set()
+        self._reported: set[str] = set()
         cells: dict[str, Callable[[Cell], Cell]] = {
             "product_type": lambda cell: self._first("product_type", cell),
             "google_product_category": lambda cell: self._first("google_product_category", cell),
@@ -118,7 +120,7 @@ class _Rules:
         self._cells = [(self._at[name], mend) for name, mend in cells.items() if name in self._at]
 
     def row(self, row: Row) -> Row:
-        """The row, with one more cell: the code that both the shop and the maker have for the item."""
+        """Return the row with one more cell: the ID, if the MPN equals it."""
         line, cells = row
         for place, mend in self._cells:
             cells[place] = mend(cells[place])
@@ -131,7 +133,7 @@ class _Rules:
         return "" if place is None else str(cells[place] or "").strip()
 
     def _judge_sale(self, line: int, cells: list[Cell]) -> None:
-        """Leave out a sale price outside its time, and one whose time cannot be read."""
+        """Remove a sale price outside its period, or with an unreadable period."""
         span, place = self._text("sale_price_effective_date", cells), self._at.get("sale_price")
         if not span or place is None or not cells[place]:
             return
@@ -144,22 +146,22 @@ class _Rules:
             self._ctx.report(Report(detail, line, "sale_price_effective_date"))
 
     def _first(self, name: str, cell: Cell) -> Cell:
-        """The first of several values, as Google takes it."""
+        """Return the first of several values, as Google does, and report the attribute once."""
         if not isinstance(cell, list):
             return cell
-        if name not in self._told:
-            self._told.add(name)
+        if name not in self._reported:
+            self._reported.add(name)
             self._ctx.report(Report(f"items have more than one {name}; the first of each is read", None, name))
         return next((value for value in cell if isinstance(value, str)), None)
 
 
 def _joined(cell: Cell) -> Cell:
-    """Materials that came as several elements, as one text."""
+    """Join materials that came as several elements into one text."""
     return "/".join(str(value) for value in cell) if isinstance(cell, list) else cell
 
 
 def _details(cell: Cell) -> Cell:
-    """Further details, `Seat: Height: 18 in` each, from elements of section, name and value or from a table's text."""
+    """Return further details as texts (`Seat: Height: 18 in`), from elements of section, name and value or from text."""
     values = cell if isinstance(cell, list) else [cell]
     texts = [text for value in values if (text := _detail(value))]
     return texts or None
@@ -175,7 +177,7 @@ def _detail(value: object) -> str | None:
 
 
 def _within(span: str, now: datetime) -> bool | None:
-    """Whether the time is in a span of ISO 8601 (`2026-11-01T00:00-0800/2026-12-01`); None for what is none."""
+    """Return whether the time is in an ISO 8601 span (`2026-11-01T00:00-0800/2026-12-01`), or None for an invalid one."""
     first, slash, last = span.partition("/")
     if not slash:
         return None

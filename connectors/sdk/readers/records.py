@@ -1,4 +1,4 @@
-"""Turns nested records into a table: dotted columns, one row a variant, headers by a bounded first look."""
+"""Conversion of nested records to a table: dotted columns, one row a variant, headers from the first records."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
@@ -47,7 +47,7 @@ def table_of(
 
 
 def _first(records: Iterator[Record]) -> Iterator[Record]:
-    """The first records, to tell the columns by: at most 200, and at most 4 MiB and a record."""
+    """Yield the first records, which define the columns: at most 200, and about 4 MiB."""
     left = _LOOK_SIZE
     for place, record in enumerate(records, start=1):
         yield record
@@ -57,18 +57,18 @@ def _first(records: Iterator[Record]) -> Iterator[Record]:
 
 
 def size_of(value: Any) -> int:
-    """Roughly how large a value is: its characters, and eight for everything in it."""
-    size, left = 0, [value]
-    while left:
-        inner = left.pop()
+    """Return the approximate size of a value: its characters, and eight for every value in it."""
+    size, pending = 0, [value]
+    while pending:
+        inner = pending.pop()
         size += 8
         if isinstance(inner, str):
             size += len(inner)
         elif isinstance(inner, dict):
             size += sum(map(len, inner))
-            left.extend(inner.values())
+            pending.extend(inner.values())
         elif isinstance(inner, list):
-            left.extend(inner)
+            pending.extend(inner)
     return size
 
 
@@ -89,7 +89,7 @@ def _rows(records: Iterator[Record], headers: tuple[str, ...], path: list[str], 
 
 
 def flat_rows(record: dict[str, Any], path: list[str]) -> Iterator[dict[str, Cell]]:
-    """A record's rows, each a mapping of dotted name to cell; `path` names the variants, [] for none."""
+    """Yield a record's rows, each a mapping of dotted name to cell; `path` leads to the variants, [] for none."""
     variants = _variants(record, path) if path else []
     prefix = ".".join(path)
     if not variants:
@@ -101,7 +101,7 @@ def flat_rows(record: dict[str, Any], path: list[str]) -> Iterator[dict[str, Cel
 
 
 def _most(own: Mapping[str, Cell], count: int) -> int:
-    """How many of `count` rows a record may give, as each repeats the record's own cells."""
+    """Return how many of `count` rows a record may give, as each repeats the record's own cells."""
     return count if count <= _FEW else max(_FEW + 1, min(_MOST_ROWS, _REPEATED // size_of(own)))
 
 
@@ -117,7 +117,7 @@ def _variants(record: Mapping[str, Any], path: list[str]) -> list[dict[str, Any]
 def flat(
     record: Mapping[str, Any], *, prefix: str = "", leave_out: str | None = None, depth: int = 1
 ) -> dict[str, Cell]:
-    """The record's plain values and lists by dotted name; deeper than six levels an object stays an object."""
+    """Return the record's plain values and lists by dotted name; objects deeper than six levels stay objects."""
     row: dict[str, Cell] = {}
     for key, value in record.items():
         name = f"{prefix}{key}"
@@ -126,5 +126,5 @@ def flat(
         if isinstance(value, dict) and value and depth < _DEPTH:
             row.update(flat(value, prefix=f"{name}.", leave_out=leave_out, depth=depth + 1))
         else:
-            row[name] = None if value == {} else "" if value is None else value  # null states that there is none
+            row[name] = None if value == {} else "" if value is None else value  # null states that the value is absent
     return row

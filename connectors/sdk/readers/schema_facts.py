@@ -1,4 +1,4 @@
-"""What one schema.org product says: its codes, texts, measures with their units, and an offer that names one price."""
+"""Cells of one schema.org product: codes, texts, measures with units, and an offer with a single price."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping
@@ -58,7 +58,7 @@ _LARGEST = 500
 def facts(
     group: Node | None, node: Node, offer: Node | None, address: str | None, tell: Tell
 ) -> dict[str, Cell] | None:
-    """The cells of a variant by their column, what it lacks taken from its group; None where nothing names it."""
+    """Return the cells of a variant by column, with its group's values where it has none, or None without any key."""
     parent = group or {}
     cells: dict[str, Cell] = {name: text_of(node.get(name)) for name in ("sku", "mpn", "color", "size", "pattern")}
     cells["gtin"] = next((found for name in _GTINS if (found := text_of(node.get(name)))), None)
@@ -90,28 +90,28 @@ def _key(node: Node, *names: str) -> str | None:
 
 
 def _own_key(node: Node, address: str | None, *, alone: bool) -> str | None:
-    """What a product is known by where it has no code: a number of the shop's, or its address."""
+    """Return the key of a product without a code: the shop's number, or its address."""
     return _key(node, "productID", "sku", "@id", "url") or (address if alone else None)
 
 
 def _texts(value: Any) -> Iterator[str]:
-    for one in each(value):
-        if text := text_of(one):
+    for element in each(value):
+        if text := text_of(element):
             yield text
 
 
 def _images(value: Any) -> Iterator[str]:
-    for one in each(value):
-        if isinstance(one, dict):
-            one = one.get("contentUrl") or one.get("url")
-        if isinstance(one, str) and one.strip():
-            yield one.strip()
+    for image in each(value):
+        if isinstance(image, dict):
+            image = image.get("contentUrl") or image.get("url")
+        if isinstance(image, str) and image.strip():
+            yield image.strip()
 
 
 def _measure(name: str, value: Any, tell: Tell) -> str | None:
-    """A weight or length with its unit, as text. One that is a capacity, or has no unit that is known, is told."""
-    for one in each(value):
-        number, unit, about = _parts(one)
+    """Return a weight or length with its unit as text; report a capacity or an unknown unit and return None."""
+    for element in each(value):
+        number, unit, about = _parts(element)
         if not number:
             continue
         if _CAPACITY.search(about[:_LARGEST]):
@@ -124,7 +124,7 @@ def _measure(name: str, value: Any, tell: Tell) -> str | None:
 
 
 def _is_capacity(weight: Cell, description: Cell, properties: Any) -> bool:
-    """Whether the product's own texts name the figure of its weight as what it carries."""
+    """Return whether the product's own texts name the weight's number as a capacity."""
     number = _FIGURE.match(str(weight or ""))
     if number is None:
         return False
@@ -141,7 +141,7 @@ def _is_capacity(weight: Cell, description: Cell, properties: Any) -> bool:
 
 
 def _parts(value: Any) -> tuple[str, str | None, str]:
-    """Number, unit (None where none is known, '' where the text has it) and all words of a QuantitativeValue or text."""
+    """Return number, unit (None if unknown, '' if part of the text) and all words of a QuantitativeValue or text."""
     if isinstance(value, dict):
         number = text_of(value.get("value")) or text_of(value.get("minValue")) or ""
         about = " ".join(str(value.get(name) or "") for name in ("name", "description", "unitText", "value"))
@@ -156,12 +156,12 @@ def _parts(value: Any) -> tuple[str, str | None, str]:
 
 
 def _add_offer(cells: dict[str, Cell], own: Node | None, offers: Any, tell: Tell) -> None:
-    """Price and availability, of the variant's own offer, or of offers that all say the same."""
+    """Set price and availability from the variant's own offer, or from offers that agree."""
     given = [own] if own is not None else [offer for offer in each(offers) if isinstance(offer, dict)]
-    read = [_offer(offer, tell) for offer in given[:_LARGEST]]
-    read = [offer for offer in read if offer]
+    details = [_offer(offer, tell) for offer in given[:_LARGEST]]
+    details = [offer for offer in details if offer]
     for name in ("price", "priceCurrency", "list price", "availability", "inventoryLevel", "availabilityStarts"):
-        values = {offer[name] for offer in read if offer.get(name)}
+        values = {offer[name] for offer in details if offer.get(name)}
         if len(values) == 1:
             cells[name] = values.pop()
         elif values:
@@ -184,7 +184,7 @@ def _offer(offer: Node, tell: Tell) -> dict[str, str | None]:
 
 
 def _only_price(offer: Node, tell: Tell) -> str | None:
-    """The price of an aggregate offer whose lowest and highest are one."""
+    """Return the price of an aggregate offer whose lowest and highest prices agree, else None."""
     low, high = text_of(offer.get("lowPrice")), text_of(offer.get("highPrice"))
     if low and (high == low or (high is None and text_of(offer.get("offerCount")) == "1")):
         return low
@@ -194,7 +194,7 @@ def _only_price(offer: Node, tell: Tell) -> str | None:
 
 
 def _specify(found: dict[str, str | None], specification: Mapping[str, Any]) -> None:
-    """A price specification: the price itself, or the list price it is compared with; others are not read."""
+    """Set the price or the list price from a price specification; other kinds are ignored."""
     kind = (text_of(specification.get("priceType")) or "").rsplit("/", 1)[-1].lower()
     price = text_of(specification.get("price"))
     if kind in _LISTS:

@@ -1,4 +1,4 @@
-"""Turns schema.org products into rows: one a variant, with what page makers write wrongly told instead of guessed."""
+"""Conversion of schema.org products to rows, one a variant; wrong markup is reported, not guessed."""
 
 from collections.abc import Iterator
 from itertools import chain
@@ -16,7 +16,7 @@ _MOST_VARIANTS = 5_000
 
 
 def document(ctx: Context, path: Path, *, web_page: bool) -> Iterator[Table]:
-    """The table of one file: a saved web page, or JSON-LD by itself, one document or one a line. Raises BadData."""
+    """Yield the table of one file: a saved web page, or JSON-LD as one document or one a line. Raises BadData."""
     if ctx.config.get("format") == "jsonl":
         records = json_records.lines(path, None, ctx.limits)
         return iter([table(ctx, ((number, node, None) for number, record in records for node in products(record)))])
@@ -28,7 +28,7 @@ def document(ctx: Context, path: Path, *, web_page: bool) -> Iterator[Table]:
 
 
 def of_page(ctx: Context, line: int, html: str) -> Iterator[Node]:
-    """The products of one page; blocks that are no JSON are told and passed over."""
+    """Yield the products of one page; report and skip blocks that are not JSON."""
     for number, block in enumerate(blocks(html), start=1):
         try:
             yield from products(parsed(block))
@@ -37,7 +37,7 @@ def of_page(ctx: Context, line: int, html: str) -> Iterator[Node]:
 
 
 def table(ctx: Context, nodes: Iterator[tuple[int, Node, str | None]]) -> Table:
-    """The table of numbered products, each with the address of its page. Raises BadData when there are none."""
+    """Return the table of numbered products, each with the address of its page. Raises BadData if there are none."""
     rows = _rows(ctx, nodes)
     first = next(rows, None)
     if first is None:
@@ -70,9 +70,9 @@ def _teller(ctx: Context, line: int) -> Tell:
 
 
 def _variants(node: Node) -> tuple[Node | None, list[tuple[Node, Node | None]]]:
-    """The group of a product (None where it stands alone), and its variants, each with the one offer that is its own.
+    """Return the product's group (None if it has none) and its variants, each with its own offer or None.
 
-    Offers with codes of their own are the variants of shops that know no groups.
+    Offers with distinct codes are the variants of shops without groups.
     """
     own = [variant for variant in each(node.get("hasVariant")) if isinstance(variant, dict)]
     if own:
@@ -90,7 +90,7 @@ def _offers(node: Node) -> list[Node]:
     found: list[Node] = []
     for offer in each(node.get("offers")):
         if isinstance(offer, dict):
-            inner = [one for one in each(offer.get("offers")) if isinstance(one, dict)]
+            inner = [nested for nested in each(offer.get("offers")) if isinstance(nested, dict)]
             found.extend(inner or [offer])
     return found
 
@@ -101,7 +101,7 @@ def _code_of(offer: Node) -> Node:
 
 
 def _group_of(node: Node) -> Node | None:
-    """The group that a variant on a page of its own says it belongs to."""
+    """Return the group that a variant on its own page names, or None."""
     group = next((one for one in each(node.get("isVariantOf")) if isinstance(one, dict)), None)
     if group is not None and (group.get("productGroupID") or group.get("@id")):
         return {"productGroupID": group.get("productGroupID", group.get("@id")), "name": group.get("name")}

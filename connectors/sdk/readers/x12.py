@@ -1,4 +1,4 @@
-"""Reads the segments of X12 interchanges (EDI): separators by the first segment, envelopes checked, transactions told apart."""
+"""Reader of X12 interchanges (EDI): separators from the first segment, checked envelopes, segments by transaction."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -24,7 +24,7 @@ _CUT_OFF = "the interchange does not end with IEA: the file is cut off"
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """One segment: its number in the file from 1, its name, its elements (the first one is `at(1)`)."""
+    """Segment: its number in the file from 1, its name, its elements (`at(1)` is the first)."""
 
     number: int
     name: str
@@ -32,17 +32,17 @@ class Segment:
     component: str
 
     def at(self, place: int) -> str:
-        """An element by its number in the standard, without blanks around it; '' where it is absent."""
+        """Return the element with this number in the standard, stripped, or '' if it is absent."""
         return self.elements[place - 1].strip() if place <= len(self.elements) else ""
 
     def first(self, place: int) -> str:
-        """The first component of a composite element."""
+        """Return the first component of a composite element."""
         return self.at(place).split(self.component, 1)[0].strip()
 
 
 @dataclass(slots=True)
 class Envelope:
-    """What the envelopes around a segment said: kind and number of the transaction, how much was counted."""
+    """State of the open envelopes: control numbers, the transaction's kind, and counts."""
 
     interchange: str = ""
     group: str = ""
@@ -55,15 +55,15 @@ class Envelope:
 
 
 def is_x12(head: bytes) -> bool:
-    """Whether a file begins as an X12 interchange does."""
+    """Return whether a file begins as an X12 interchange."""
     return _HEAD.match(head) is not None
 
 
 def transactions(path: Path, tell: Tell) -> Iterator[tuple[str, Segment]]:
-    """Every segment inside a transaction with the transaction's kind (`846`), ST and SE among them.
+    """Yield every segment inside a transaction, ST and SE included, with the transaction's kind (`846`).
 
-    What the envelopes count and number is compared with what came; differences are told. Raises BadData for a file that
-    is cut off, or whose segments stand in no envelope.
+    Differences between the envelopes' counts and numbers and the segments are reported. Raises BadData for a file that
+    is cut off, or with a misplaced envelope.
     """
     envelope = Envelope()
     for segment in segments(path):
@@ -90,7 +90,7 @@ _ENDS = {"IEA": "ISA", "GE": "GS", "SE": "ST"}
 def _begin(envelope: Envelope, segment: Segment) -> None:
     if tuple(envelope.open) != _BEGINS[segment.name]:
         inside = "inside " + envelope.open[-1] if envelope.open else "outside of any envelope"
-        raise BadData(f"segment {segment.number}: {segment.name} stands {inside}, whose end is missing")
+        raise BadData(f"segment {segment.number}: {segment.name} is {inside}, whose end is missing")
     envelope.open.append(segment.name)
     if segment.name == "ISA":
         envelope.interchange, envelope.groups = segment.at(13), 0
@@ -104,16 +104,16 @@ def _begin(envelope: Envelope, segment: Segment) -> None:
 
 def _close(envelope: Envelope, segment: Segment, tell: Tell) -> None:
     if not envelope.open or envelope.open[-1] != _ENDS[segment.name]:
-        raise BadData(f"segment {segment.number}: {segment.name} ends what did not begin")
+        raise BadData(f"segment {segment.number}: {segment.name} has no matching start")
     envelope.open.pop()
     envelope.segments += 1
-    counted, number, what = {
+    counted, number, unit = {
         "SE": (envelope.segments, envelope.transaction, "segments"),
         "GE": (envelope.transactions, envelope.group, "transactions"),
         "IEA": (envelope.groups, envelope.interchange, "groups"),
     }[segment.name]
     if _count(segment.at(1)) != counted:
-        tell(Report(f"{segment.name} states {segment.at(1)[:20]} {what}, {counted} came", segment.number))
+        tell(Report(f"{segment.name} states {segment.at(1)[:20]} {unit}, {counted} were received", segment.number))
     if segment.at(2) != number and _count(segment.at(2)) != (_count(number) or -1):
         fault = f"{segment.name} has the control number {segment.at(2)[:20]}, but what it ends began with {number[:20]}"
         tell(Report(fault, segment.number))
@@ -125,7 +125,7 @@ def _count(text: str) -> int | None:
 
 
 def segments(path: Path) -> Iterator[Segment]:
-    """The segments of all interchanges in a file, each interchange by its own separators. Raises BadData."""
+    """Yield the segments of all interchanges in a file, each interchange by its own separators. Raises BadData."""
     with path.open("rb") as file:
         pieces = _Pieces(file)
         number = 0
@@ -151,7 +151,7 @@ def _segment(raw: bytes, number: int, element: bytes, component: bytes) -> Segme
 
 
 def _text(raw: bytes) -> str:
-    """UTF-8 where it reads as such, else Latin-1, in which every byte is something."""
+    """Decode UTF-8, else Latin-1, in which every byte is valid."""
     try:
         return raw.decode("utf-8")
     except UnicodeDecodeError:
@@ -159,56 +159,56 @@ def _text(raw: bytes) -> str:
 
 
 class _Pieces:
-    """A file read up to one separator after the other; no more than one segment is held."""
+    """Buffered reader of a file from one separator to the next; it buffers at most one segment."""
 
     def __init__(self, file: BinaryIO) -> None:
         self._file = file
-        self._held = b""
+        self._buffer = b""
         self._at = 0
 
     def interchange(self) -> tuple[bytes, bytes, bytes] | None:
-        """Separators of elements, components and segments by the ISA that begins here; None at the file's end.
+        """Return the separators of elements, components and segments by the ISA that begins here, or None at the end.
 
-        They stand at fixed places, and are found by counting elements, as some partners leave out what fills these up.
+        The separators have fixed positions, but are found by counting elements, as some partners omit the padding.
         """
-        while not (left := self._held[self._at :].lstrip(_BLANK)):
-            self._at = len(self._held)
+        while not (left := self._buffer[self._at :].lstrip(_BLANK)):
+            self._at = len(self._buffer)
             if not self._more():
                 return None
-        self._held, self._at = left.removeprefix(b"\xef\xbb\xbf").lstrip(_BLANK), 0
-        while len(self._held) < 512 and self._more():
+        self._buffer, self._at = left.removeprefix(b"\xef\xbb\xbf").lstrip(_BLANK), 0
+        while len(self._buffer) < 512 and self._more():
             pass
-        if not self._held.startswith(b"ISA"):
+        if not self._buffer.startswith(b"ISA"):
             raise BadData("what follows the interchange is none: ISA is missing")
-        element = self._held[3:4]
+        element = self._buffer[3:4]
         at = 3
         for _ in range(_ISA_ELEMENTS - 1):
-            at = self._held.find(element, at + 1, 512)
+            at = self._buffer.find(element, at + 1, 512)
             if at < 0:
                 raise BadData("the interchange's first segment (ISA) is damaged")
-        component, terminator = self._held[at + 1 : at + 2], self._held[at + 2 : at + 3]
-        if terminator == b"\r" and self._held[at + 3 : at + 4] == b"\n":
+        component, terminator = self._buffer[at + 1 : at + 2], self._buffer[at + 2 : at + 3]
+        if terminator == b"\r" and self._buffer[at + 3 : at + 4] == b"\n":
             terminator = b"\n"
         if not terminator or terminator.isalnum() or terminator in {element, component}:
             raise BadData("the interchange's first segment (ISA) is damaged")
         return element, component, terminator
 
     def until(self, terminator: bytes) -> bytes:
-        """The bytes before the next terminator, which is passed. Raises BadData where none follows."""
+        """Return the bytes before the next terminator, and consume it. Raises BadData if none follows."""
         looked = self._at
-        while (at := self._held.find(terminator, looked)) < 0:
-            looked = len(self._held) - self._at
+        while (at := self._buffer.find(terminator, looked)) < 0:
+            looked = len(self._buffer) - self._at
             if looked > _LONGEST_SEGMENT:
                 raise BadData(f"a segment is longer than {_LONGEST_SEGMENT // MIB} MiB")
             if not self._more():
                 raise BadData(_CUT_OFF)
-        found = self._held[self._at : at]
+        found = self._buffer[self._at : at]
         self._at = at + 1
         return found
 
     def _more(self) -> bool:
-        """Read on, forgetting what was passed."""
+        """Read more bytes and drop the consumed ones."""
         piece = self._file.read(_READ)
-        self._held = self._held[self._at :] + piece
+        self._buffer = self._buffer[self._at :] + piece
         self._at = 0
         return bool(piece)

@@ -1,4 +1,4 @@
-"""What the segments of one X12 item say: codes, texts, measures, prices, and stock by place."""
+"""Cells of one X12 item: codes, texts, measures, prices, and stock by place."""
 
 import re
 from collections.abc import Callable
@@ -37,28 +37,28 @@ _ONE = re.compile(r"0*[01](?:\.0*)?")
 
 
 class Once:
-    """Tells each thing once, at the place where it is first met."""
+    """Reporter that reports each message once, at its first line."""
 
     def __init__(self, report: Callable[[Report], None]) -> None:
         self._report = report
-        self._told: set[str] = set()
+        self._details: set[str] = set()
 
     def tell(self, detail: str, line: int | None = None) -> None:
-        """Report what was not told before; at most a thousand different things."""
-        if detail not in self._told and len(self._told) < 1_000:
-            self._told.add(detail)
+        """Report a message that is new; at most a thousand different ones."""
+        if detail not in self._details and len(self._details) < 1_000:
+            self._details.add(detail)
             self._report(Report(detail, line))
 
 
 class Header:
-    """What stands before the items: the place that all stock is at, the currency of all prices."""
+    """Data before the items: the place of all stock, the currency of all prices."""
 
     def __init__(self) -> None:
         self.place: str | None = None
         self.currency: str | None = None
 
     def take(self, segment: Segment) -> None:
-        """Take in a segment."""
+        """Read the place or the currency from a segment."""
         if segment.name == "N1" and segment.at(1) in _PLACES:
             self.place = segment.at(4) or segment.at(2) or None
         elif segment.name == "CUR" and segment.at(2):
@@ -74,16 +74,16 @@ class Place:
     arrivals: list[tuple[str | None, str | None]] = field(default_factory=list)
 
     def available(self) -> str | None:
-        """The quantity that can be had, as text."""
+        """Return the available quantity as text, or None."""
         return next((self.quantities[code] for code in _AVAILABLE if code in self.quantities), None)
 
     def is_blank(self) -> bool:
-        """Whether nothing is known of this place."""
+        """Return whether the place has neither quantities nor arrivals."""
         return not self.quantities and not self.arrivals
 
 
 class Facts:
-    """One item's facts by column, gathered segment by segment."""
+    """Cells of one item by column, collected segment by segment."""
 
     def __init__(self, header: Header, once: Once) -> None:
         self.cells: dict[str, Cell] = {"Currency": header.currency}
@@ -97,13 +97,13 @@ class Facts:
         }  # fmt: skip
 
     def take(self, segment: Segment) -> None:
-        """Take in a segment; one that is not known says nothing here."""
-        read = self._readers.get(segment.name)
-        if read is not None:
-            read(segment)
+        """Read a segment; unknown ones are ignored."""
+        reader = self._readers.get(segment.name)
+        if reader is not None:
+            reader(segment)
 
     def places(self) -> list[Place]:
-        """The places that something is known of; one without facts where there is none."""
+        """Return the places with stock data, or the first place if none has any."""
         if len(self._places) == 2 and self._places[1].is_blank():
             self._places[0].name = self._places[1].name
         return [place for place in self._places if not place.is_blank()] or self._places[:1]
@@ -129,9 +129,9 @@ class Facts:
             self.cells["Description"] = "\n".join(self._texts)
 
     def _measure(self, segment: Segment) -> None:
-        what, value, unit = segment.at(2), segment.at(3), _UNITS.get(segment.first(4))
+        qualifier, value, unit = segment.at(2), segment.at(3), _UNITS.get(segment.first(4))
         packed = segment.at(1) in {"PK", "SD"}
-        column = _WEIGHTS.get(what) or _SIDES.get(what)
+        column = _WEIGHTS.get(qualifier) or _SIDES.get(qualifier)
         if column is None or not value:
             return
         if packed and not column.startswith("Package"):
@@ -145,7 +145,7 @@ class Facts:
             self.cells.setdefault(column, f"{value} {unit}")
 
     def _package(self, segment: Segment) -> None:
-        """PO4: gross weight and sides of a pack, which are the item's package where a pack holds one."""
+        """Read PO4: gross weight and sides of a pack; ignored if the pack holds several items."""
         if segment.at(1) not in {"", "1"}:
             self._once.tell("measures of packs that hold more than one item are not used", segment.number)
             return
@@ -185,18 +185,18 @@ class Facts:
         return False
 
     def _schedule(self, segment: Segment) -> None:
-        """SCH: what arrives, and when."""
+        """Read SCH: an arriving quantity and its date."""
         if self._in_pieces(segment.first(2), segment):
             date = segment.at(6) if segment.at(5) in _ARRIVING else None
             self._places[-1].arrivals.append((segment.at(1) or None, date))
 
     def _date(self, segment: Segment) -> None:
-        """DTM: when an item is to be had, where no schedule says it."""
+        """Read DTM: the date of availability, unless a schedule has set one."""
         if segment.at(1) in {"018", "405"} and segment.at(2) and not self._places[-1].arrivals:
             self._places[-1].arrivals.append((None, segment.at(2)))
 
     def _place(self, segment: Segment) -> None:
-        """N1 inside an item: what follows is stock at this place, or what came before where nothing follows."""
+        """Read N1 inside an item: the place of the stock that follows, or of the stock before if none follows."""
         if segment.at(1) not in _PLACES:
             return
         name = segment.at(4) or segment.at(2) or None
@@ -206,7 +206,7 @@ class Facts:
             self._places.append(Place(name))
 
     def _by_place(self, segment: Segment) -> None:
-        """SDQ: pairs of place and quantity."""
+        """Read SDQ: pairs of place and quantity."""
         if not self._in_pieces(segment.first(1), segment):
             return
         for place in range(3, len(segment.elements), 2):

@@ -1,4 +1,4 @@
-"""Turns X12 stock (846) and price catalogues (832) into tables, one row an item and place, saying what each column means."""
+"""Conversion of X12 stock (846) and price catalogues (832) to tables, one row an item and place, with known fields."""
 
 from collections.abc import Iterator, Sequence
 from itertools import chain
@@ -48,7 +48,7 @@ _MOST_SEGMENTS = 20_000
 
 
 def tables(ctx: Context, path: Path) -> Iterator[Table]:
-    """A table for each kind of transaction in the file that is read; the rest is told. Raises BadData."""
+    """Yield a table for each supported kind of transaction in the file; report the others. Raises BadData."""
     kinds: dict[str, None] = {}
     for kind, segment in transactions(path, lambda _: None):
         if segment.name == "ST":
@@ -74,10 +74,10 @@ def _listed(kinds: Sequence[str]) -> str:
 
 
 def _rows(ctx: Context, path: Path, kind: str, once: Once, *, first: bool) -> Iterator[Row]:
-    """The rows of one kind's transactions; what is wrong with envelopes is told by the first walk through the file."""
+    """Yield the rows of one kind's transactions; the first pass through the file reports envelope errors."""
     header, item, counted = Header(), list[Segment](), 0
-    for of, segment in transactions(path, ctx.report if first else lambda _: None):
-        if of != kind:
+    for transaction_kind, segment in transactions(path, ctx.report if first else lambda _: None):
+        if transaction_kind != kind:
             continue
         if segment.name in {"LIN", "CTT", "SE"}:
             yield from _item(kind, item, header, once)
@@ -88,7 +88,7 @@ def _rows(ctx: Context, path: Path, kind: str, once: Once, *, first: bool) -> It
             counted += 1
             item = [segment]
         elif segment.name == "CTT" and segment.at(1).isdecimal() and int(segment.at(1)[:9]) != counted:
-            once.tell(f"CTT counts {segment.at(1)[:9]} items, {counted} came", segment.number)
+            once.tell(f"CTT counts {segment.at(1)[:9]} items, {counted} were received", segment.number)
         elif item:
             item.append(segment)
             if len(item) > _MOST_SEGMENTS:
@@ -98,7 +98,7 @@ def _rows(ctx: Context, path: Path, kind: str, once: Once, *, first: bool) -> It
 
 
 def _item(kind: str, segments: list[Segment], header: Header, once: Once) -> Iterator[Row]:
-    """The rows of one item: of a catalogue one, of stock one for each place it is at."""
+    """Yield the rows of one item: one for a catalogue, one for each place for stock."""
     if not segments:
         return
     facts = Facts(header, once)

@@ -1,4 +1,4 @@
-"""Reads records out of XML feeds, streaming; document types and entities, by which XML attacks, are refused."""
+"""Streaming reader of records in XML feeds; document types and entities, a means of attacks, are refused."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -24,10 +24,11 @@ _GOOGLE = "http://base.google.com/ns/1.0"
 
 
 def records(path: Path, records_path: str | None, limits: Limits) -> Iterator[Record]:
-    """The records, numbered from 1: elements named by the last part of `records_path`, else item, entry, product.
+    """Yield the records, numbered from 1: elements named by the last part of `records_path`, else item, entry, product.
 
     An element's children become keys by their local name; a repeated child becomes a list, attributes become `@name`.
-    In Google Merchant feeds the child with the `g:` prefix wins over one of the same name without. Raises BadData.
+    In Google Merchant feeds a child with the `g:` prefix takes precedence over one of the same name without. Raises
+    BadData.
     """
     name = records_path.rsplit(".", 1)[-1] if records_path else _record_name(path)
     builder = _Builder(name, limits.record_bytes)
@@ -52,20 +53,20 @@ def _refuse(*_: object) -> None:
 
 
 def _parsed(path: Path, parser: expat.XMLParserType) -> Iterator[int]:
-    """Have the parser read the file piece by piece; after each piece, how much it has read. Raises BadData."""
-    read = 0
+    """Feed the file to the parser in pieces and yield the bytes read so far after each. Raises BadData."""
+    size = 0
     with path.open("rb") as file:
         while True:
             data = file.read(_READ)
-            read += len(data)
+            size += len(data)
             _parse(parser, data)
-            if read - parser.CurrentByteIndex > _LONGEST_TAG:
+            if size - parser.CurrentByteIndex > _LONGEST_TAG:
                 raise BadData(f"one tag or comment of the XML is larger than {_LONGEST_TAG // MIB} MiB")
             if len(parser.intern) > _MOST_NAMES:
                 raise BadData(
                     f"the XML has more than {_MOST_NAMES:,} names of elements and attributes: this is no feed"
                 )
-            yield read
+            yield size
             if not data:
                 return
 
@@ -80,18 +81,18 @@ def _parse(parser: expat.XMLParserType, data: bytes) -> None:
 
 
 def _record_name(path: Path) -> str:
-    """The name of the repeated element: a usual one, else the first that has children twice under the same parents."""
-    look = _Look()
-    for read in _parsed(path, look.parser):
-        if look.name is not None or read >= _LOOK:
+    """Return the name of the repeated element: a usual one, else the first that repeats under the same parents."""
+    detector = _RecordDetector()
+    for size in _parsed(path, detector.parser):
+        if detector.name is not None or size >= _LOOK:
             break
-    if look.name is None:
+    if detector.name is None:
         raise BadData("the XML holds no repeated element to be read as records; name it in config.records_path")
-    return look.name
+    return detector.name
 
 
-class _Look:
-    """Watches the first elements pass by until one of them is told to be the record."""
+class _RecordDetector:
+    """Parser handlers that find the name of the record element."""
 
     def __init__(self) -> None:
         self.name: str | None = None
@@ -117,7 +118,7 @@ class _Look:
 
 
 class _Builder:
-    """Builds the records of one element name while the XML passes by.
+    """Parser handlers that build the records of one element name.
 
     `limit` bounds the characters of one record, in text and attributes.
     """
@@ -171,35 +172,35 @@ class _Builder:
 
 
 class _Node:
-    """One open element: its local name, its fields so far and its text."""
+    """Open element: its local name, its fields so far and its text."""
 
     def __init__(self, name: str, google: bool, fields: dict[str, Any]) -> None:
         self.name = name
         self.google = google
         self.fields = fields
         self.text: list[str] = []
-        self._googled: set[str] = set()
+        self._prefixed: set[str] = set()
 
     def add(self, child: "_Node") -> None:
-        """Take in a child that ended."""
+        """Add a closed child element as a field."""
         value = child.value()
-        if child.google and child.name not in self._googled:
-            self._googled.add(child.name)
+        if child.google and child.name not in self._prefixed:
+            self._prefixed.add(child.name)
             self.fields[child.name] = value
-        elif child.name in self._googled and not child.google:
+        elif child.name in self._prefixed and not child.google:
             return
         elif child.name in self.fields:
-            before = self.fields[child.name]
-            if isinstance(before, list):
-                # Only gathered children are a list here: a child's own value is text or an object.
-                before.append(value)
+            previous = self.fields[child.name]
+            if isinstance(previous, list):
+                # A list here always holds repeated children: a child's own value is text or an object.
+                previous.append(value)
             else:
-                self.fields[child.name] = [before, value]
+                self.fields[child.name] = [previous, value]
         else:
             self.fields[child.name] = value
 
     def value(self) -> Any:
-        """Text alone as text; with fields an object, its own text under `#text`."""
+        """Return the text, or the fields as an object with the element's own text under `#text`."""
         text = "".join(self.text).strip()
         if not self.fields:
             return text

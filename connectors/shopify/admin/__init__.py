@@ -1,1 +1,1 @@
-"""A shop's Admin API (GraphQL): what its public list does not show, and stock by location."""
+"""Connector for a shop's Admin API (GraphQL): data that its public list omits, and stock by location."""

@@ -1,4 +1,4 @@
-"""Has a shop write all its data into one file, waits for it, and goes on where a run before had to leave off."""
+"""Bulk operations, which write a shop's data to one file: started, awaited, and resumed by a later run."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,17 +14,17 @@ _GOING = frozenset({"CREATED", "RUNNING"})
 _FRESH = timedelta(minutes=5)
 _FIRST_WAIT, _LONGEST_WAIT = 1.0, 15.0
 _WAITS = 10
-"""How many times limits.patience_seconds an operation is waited for before the run is put off."""
+"""Multiple of limits.patience_seconds after which the run is postponed."""
 _AGAIN = timedelta(seconds=30)
 _BUSY = frozenset({"OPERATION_IN_PROGRESS", "LIMIT_REACHED"})
 _LONGEST = 200
 
 
 async def begin(ctx: Context, query: str) -> tuple[str | None, str]:
-    """The shop's currency, and the operation that writes the query's file: one going on already, or a new one.
+    """Return the shop's currency, and the ID of a running or a new operation of the query.
 
-    An operation of the same query that ended within the last five minutes counts as going on: the run that began it was
-    put off while it worked. Raises ConnectorError.
+    An operation of the same query that ended within the last five minutes is reused: its run was postponed in the
+    meantime. Raises ConnectorError.
     """
     found = await ask(ctx, queries.RECENT, patient=False)
     shop = found.get("shop")
@@ -59,10 +59,10 @@ async def _run(ctx: Context, query: str) -> str:
     errors = [error for error in answer.get("userErrors") or [] if isinstance(error, Mapping)]
     operation = answer.get("bulkOperation")
     if errors:
-        said = "; ".join(str(error.get("message", "")) for error in errors[:3])[:_LONGEST]
-        if any(str(error.get("code")) in _BUSY for error in errors) or "already in progress" in said:
+        message = "; ".join(str(error.get("message", "")) for error in errors[:3])[:_LONGEST]
+        if any(str(error.get("code")) in _BUSY for error in errors) or "already in progress" in message:
             raise RetryLater("The shop works on other bulk queries.", until=ctx.now() + _AGAIN, reason="upstream_busy")
-        raise Unreachable(f"The shop refuses the bulk query: {said}")
+        raise Unreachable(f"The shop refuses the bulk query: {message}")
     if not isinstance(operation, Mapping) or not isinstance(operation.get("id"), str):
         raise BadData("The shop's answer names no bulk operation.")
     return str(operation["id"])
@@ -70,16 +70,16 @@ async def _run(ctx: Context, query: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """What an operation wrote: the file's address, None when there is nothing in it, and how many objects the shop counted."""
+    """Result of an operation: the file's address, None if it is empty, and the number of objects by the shop."""
 
     url: str | None
     objects: int | None
 
 
 async def finished(ctx: Context, operation: str) -> Written:
-    """What the operation wrote once it is complete. Raises ConnectorError.
+    """Wait for the operation and return its result. Raises ConnectorError.
 
-    What an operation that failed had written until then is not read: of a part nobody could tell what is gone.
+    The partial result of a failed operation is not used, as it cannot show which items were removed.
     """
     waited, wait = 0.0, _FIRST_WAIT
     while True:
@@ -95,8 +95,8 @@ async def finished(ctx: Context, operation: str) -> Written:
         if status not in _GOING:
             raise _failure(status, state)
         if waited + wait > ctx.limits.patience_seconds * _WAITS:
-            said = f"The shop still writes its data ({state.get('objectCount')} objects so far)."
-            raise RetryLater(said, until=ctx.now() + _AGAIN, reason="upstream_busy")
+            message = f"The shop still writes its data ({state.get('objectCount')} objects so far)."
+            raise RetryLater(message, until=ctx.now() + _AGAIN, reason="upstream_busy")
         await ctx.sleep(wait)
         waited, wait = waited + wait, min(wait * 2, _LONGEST_WAIT)
 

@@ -1,4 +1,4 @@
-"""The connector for a shop's Admin API: one bulk operation a run, its file streamed as it is."""
+"""Connector for a shop's Admin API: one bulk operation a run, its file streamed unchanged."""
 
 import json
 from collections.abc import AsyncIterator, Iterator
@@ -21,11 +21,11 @@ _TYPE = "application/jsonl"
 
 
 class ShopifyAdminConnector:
-    """Reads products, or stock by location, with an access token of an app installed in the shop."""
+    """Connector that reads products, or stock by location, with an access token of an app installed in the shop."""
 
     @asynccontextmanager
     async def fetch(self, ctx: Context) -> AsyncIterator[Fetched]:
-        """The file of the stream's bulk operation after a line with the shop's currency. Raises ConnectorError."""
+        """Fetch the file of the stream's bulk operation, after a line with the shop's currency. Raises ConnectorError."""
         stock = ctx.stream == "stock"
         currency, operation = await begin(ctx, queries.STOCK if stock else queries.CATALOGUE)
         written = await finished(ctx, operation)
@@ -34,21 +34,21 @@ class ShopifyAdminConnector:
         if written.url is None:
             yield _fetched(ctx, _after(head, None))
             return
-        # The file lies elsewhere, at an address that is signed by itself; the token goes to the shop alone.
+        # The file is on another host, at a signed address; the token is sent to the shop only.
         async with ctx.http.get(written.url, headers={"Accept": _TYPE}) as response:
             check(response, ctx)
             yield _fetched(ctx, _after(head, response.chunks))
 
     @asynccontextmanager
     async def check(self, ctx: Context, item: Item) -> AsyncIterator[Fetched]:
-        """One variant's stock by location, in the lines of a bulk operation's file. Raises ConnectorError."""
+        """Fetch one variant's stock by location, in the lines of a bulk operation's file. Raises ConnectorError."""
         lines = await stock_lines(ctx, item.variant_key)
         shop = {"currency": None, "stream": "stock", "objects": len(lines)}
         content = b"".join(json.dumps(line).encode() + b"\n" for line in ({SHOP: shop}, *lines))
         yield _fetched(ctx, _after(content, None))
 
     def tables(self, ctx: Context, path: Path) -> Iterator[Table]:
-        """One table of the file. Raises BadData."""
+        """Yield one table of the file. Raises BadData."""
         return tables(ctx, path)
 
 
@@ -67,11 +67,11 @@ async def _after(head: bytes, chunks: AsyncIterator[bytes] | None) -> AsyncItera
     yield head
     if chunks is None:
         return
-    begun = False
+    has_started = False
     async for chunk in chunks:
-        if not begun and chunk.lstrip()[:1] == b"<":
+        if not has_started and chunk.lstrip()[:1] == b"<":
             raise BadData("The shop's file is a web page.")
-        begun = True
+        has_started = True
         yield chunk
 
 
@@ -83,13 +83,13 @@ SPEC = ConnectorSpec(
     fetches=True,
     config_schema=config_schema(
         {
-            "url": {**URL, "description": "The shop's address; by default that of the shop the credentials name."},
+            "url": {**URL, "description": "The shop's address; by default, that of the shop in the credentials."},
             "api_version": {
                 "type": "string",
                 "pattern": "^20(2[6-9]|[3-9][0-9])-(01|04|07|10)$",
                 "x-words": "a year from 2026 on and the first month of a quarter, such as 2026-04",
                 "default": VERSION,
-                "description": "Which quarterly version of the Admin API is asked.",
+                "description": "The quarterly version of the Admin API.",
             },
         }
     ),

@@ -1,4 +1,4 @@
-"""Asks a shop's GraphQL Admin API: signed, patient where its cost limit says so, errors told apart though they come as 200."""
+"""Client of a shop's GraphQL Admin API: authenticated, aware of the cost limit and of errors with status 200."""
 
 import json
 from collections.abc import Mapping
@@ -21,38 +21,38 @@ _LONGEST = 200
 
 @dataclass(frozen=True, slots=True)
 class Throttled:
-    """The shop wants to be asked again after so many seconds."""
+    """Seconds until the shop accepts the request again."""
 
     seconds: float
 
 
 def base_url(ctx: Context) -> str:
-    """The shop's address: config.url where it is set, else that of the shop the credentials name."""
+    """Return the shop's address: config.url if set, else that of the shop in the credentials."""
     url = ctx.config.get("url") or f"https://{(ctx.credentials or {}).get('shop', '')}"
     return str(url).rstrip("/")
 
 
 def version_of(ctx: Context) -> str:
-    """The version of the API that the source asks for."""
+    """Return the version of the API for the source."""
     return str(ctx.config.get("api_version", VERSION))
 
 
 async def ask(
     ctx: Context, query: str, variables: Mapping[str, Any] | None = None, *, patient: bool = True
 ) -> dict[str, Any]:
-    """The `data` of an answer. Raises ConnectorError.
+    """Return the `data` of a response. Raises ConnectorError.
 
-    Where the shop throttles, by its cost limit (an error in an answer with status 200, or 429), it is waited for as long as
-    it takes to restore what the query costs; beyond limits.patience_seconds, or when not `patient`, RetryLater is raised.
+    If the shop throttles by its cost limit (an error with status 200, or 429), the call waits until the query's cost is
+    restored. Above limits.patience_seconds, or if not `patient`, RetryLater is raised.
     """
     body = json.dumps({"query": query, "variables": variables or {}}).encode()
-    for left in range(_TRIES - 1, -1, -1):
+    for retries in range(_TRIES - 1, -1, -1):
         answer = await _asked(ctx, body)
         if not isinstance(answer, Throttled):
             return answer
-        if not patient or not left or answer.seconds > ctx.limits.patience_seconds:
+        if not patient or not retries or answer.seconds > ctx.limits.patience_seconds:
             until = ctx.now() + timedelta(seconds=answer.seconds)
-            raise RetryLater("The shop limits how often it is asked.", until=until)
+            raise RetryLater("The shop limits the rate of requests.", until=until)
         await ctx.sleep(answer.seconds)
     raise AssertionError("the last try returns or raises")
 
@@ -78,7 +78,7 @@ async def _asked(ctx: Context, body: bytes) -> dict[str, Any] | Throttled:
 
 
 async def _document(ctx: Context, response: Any) -> Any:
-    """An answer of GraphQL, which is small: what is large comes as a file."""
+    """Parse a GraphQL response, which is small: large data comes as a file."""
     body = await body_of(response, min(_ANSWER, ctx.limits.page_bytes))
     try:
         return await decoded_page(body)
@@ -90,7 +90,7 @@ async def _document(ctx: Context, response: Any) -> Any:
 
 def _data(document: Any) -> dict[str, Any] | Throttled:
     if not isinstance(document, dict):
-        raise BadData("The shop's answer is no GraphQL answer.")
+        raise BadData("The shop's response is not a GraphQL response.")
     errors = document.get("errors")
     if errors:
         wait = _waiting(document)
@@ -104,13 +104,13 @@ def _data(document: Any) -> dict[str, Any] | Throttled:
 
 
 def _error(errors: Any) -> Exception:
-    """What an answer's errors mean: for access Refused, for anything else Unreachable, with the shop's own words."""
+    """Return the error for a response's errors: Refused for access, Unreachable for others, with the shop's messages."""
     listed = errors if isinstance(errors, list) else [errors]
     codes = {_code(error) for error in listed}
-    said = "; ".join(_said(error) for error in listed[:3])[:_LONGEST]
+    message = "; ".join(_message(error) for error in listed[:3])[:_LONGEST]
     if codes & _DENIED:
-        return Refused(f"The access token may not read this: {said}", credentials=True)
-    return Unreachable(f"The shop refuses the query: {said}")
+        return Refused(f"The access token may not read this: {message}", credentials=True)
+    return Unreachable(f"The shop refuses the query: {message}")
 
 
 def _code(error: Any) -> str:
@@ -118,17 +118,17 @@ def _code(error: Any) -> str:
     return str(extensions.get("code", "")).upper() if isinstance(extensions, dict) else ""
 
 
-def _said(error: Any) -> str:
+def _message(error: Any) -> str:
     return str(error.get("message", "") if isinstance(error, dict) else error)
 
 
 def _waiting(document: Any) -> float | None:
-    """Seconds until a throttled query may be asked again, by what it costs and what is restored; None when it is not."""
+    """Return the seconds until a throttled query may be repeated, by its cost and the restore rate, or None."""
     if not isinstance(document, dict):
         return None
     errors = document.get("errors")
     listed = errors if isinstance(errors, list) else [errors]
-    if not any(_code(error) == "THROTTLED" or _said(error).lower() == "throttled" for error in listed if error):
+    if not any(_code(error) == "THROTTLED" or _message(error).lower() == "throttled" for error in listed if error):
         return None
     cost = _of(_of(document, "extensions"), "cost")
     status = _of(cost, "throttleStatus")
@@ -136,8 +136,8 @@ def _waiting(document: Any) -> float | None:
     rate = _number(status.get("restoreRate"))
     if rate is None or rate <= 0 or None in numbers:
         return 2.0
-    asked, available = (float(number or 0) for number in numbers)
-    return min(max((asked - available) / rate, 0.5), 3_600.0)
+    requested, available = (float(number or 0) for number in numbers)
+    return min(max((requested - available) / rate, 0.5), 3_600.0)
 
 
 def _of(holder: Any, name: str) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Asks a shop for the stock of one variant, and tells it in the lines that a bulk operation of the stock stream writes."""
+"""Stock of one variant, fetched in the format of the stock stream's bulk operation."""
 
 from typing import Any
 
@@ -12,16 +12,16 @@ _PAGES = 5
 
 
 async def stock_lines(ctx: Context, variant: str) -> list[dict[str, Any]]:
-    """The variant's inventory item, and its level at each location. Raises ConnectorError."""
+    """Return the variant's inventory item, and its level at each location. Raises ConnectorError."""
     if not variant.isdecimal():
-        raise BadData("The item's key is none of a Shopify shop.")
+        raise BadData("The item's key is not a Shopify variant ID.")
     lines: list[dict[str, Any]] = []
     after = None
     for _ in range(_PAGES):
-        asked = {"id": f"gid://shopify/ProductVariant/{variant}", "after": after}
-        found = (await ask(ctx, queries.LEVELS, asked, patient=False)).get("productVariant")
+        variables = {"id": f"gid://shopify/ProductVariant/{variant}", "after": after}
+        found = (await ask(ctx, queries.LEVELS, variables, patient=False)).get("productVariant")
         if found is None:
-            raise Unreachable("The shop has no such variant any more.")
+            raise Unreachable("The shop no longer has this variant.")
         item = _object(found, "inventoryItem")
         levels = _object(item, "inventoryLevels")
         if not lines:
@@ -29,9 +29,9 @@ async def stock_lines(ctx: Context, variant: str) -> list[dict[str, Any]]:
             lines.append({**{name: item.get(name) for name in ("id", "sku", "tracked")}, "variant": own})
         nodes = levels.get("nodes")
         lines += [{**node, "__parentId": item.get("id")} for node in nodes or [] if isinstance(node, dict)]
-        about = _object(levels, "pageInfo")
-        after = about.get("endCursor")
-        if not about.get("hasNextPage") or not isinstance(after, str):
+        page_info = _object(levels, "pageInfo")
+        after = page_info.get("endCursor")
+        if not page_info.get("hasNextPage") or not isinstance(after, str):
             break
     return lines
 
@@ -39,5 +39,5 @@ async def stock_lines(ctx: Context, variant: str) -> list[dict[str, Any]]:
 def _object(holder: Any, name: str) -> dict[str, Any]:
     found = holder.get(name) if isinstance(holder, dict) else None
     if not isinstance(found, dict):
-        raise BadData("The shop's answer tells no stock of the variant.")
+        raise BadData("The shop's response contains no stock of the variant.")
     return found

@@ -1,4 +1,4 @@
-"""What is asked of a shop's Admin API, for versions from 2026-01 on."""
+"""Queries to a shop's Admin API, for versions from 2026-01."""
 
 CATALOGUE = """{
   products(query: "status:active") {
@@ -65,7 +65,7 @@ RECENT = """{
     nodes { id status type query createdAt completedAt }
   }
 }"""
-"""The shop's currency, and its latest bulk operations: one that a run before began need not begin again."""
+"""The shop's currency, and its latest bulk operations, so that a run can reuse an operation of an earlier one."""
 
 STATE = """query ($id: ID!) {
   bulkOperation(id: $id) { id status errorCode objectCount url partialDataUrl }

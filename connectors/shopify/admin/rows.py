@@ -1,4 +1,4 @@
-"""Turns the lines of a bulk operation into rows: each line by itself, as children need not stand by their parents."""
+"""Conversion of a bulk operation's lines to rows, each by itself, as children need not follow their parents."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -50,7 +50,7 @@ _MOST_ITEMS = 3_000_000
 
 
 def tables(ctx: Context, path: Path) -> Iterator[Table]:
-    """The one table of a snapshot: of the catalogue, or of stock where its lines are that. Raises BadData."""
+    """Yield the one table of a snapshot, of the catalogue or of stock. Raises BadData."""
     if not path.stat().st_size:
         raise BadData("the file is empty")
     stock = _is_stock(ctx, path)
@@ -64,21 +64,21 @@ def tables(ctx: Context, path: Path) -> Iterator[Table]:
 
 
 def _lines(ctx: Context, path: Path) -> Iterator[tuple[int, Line]]:
-    """The lines after the first one, numbered as in the file."""
+    """Yield the lines without the header line, numbered as in the file, and report a wrong count."""
     stated, count = _shop(ctx, path).get("objects"), 0
     for number, line in json_records.lines(path, None, ctx.limits, ctx.report):
         if SHOP not in line:
             count += 1
             yield number, line
     if isinstance(stated, int) and stated != count:
-        ctx.report(Report(f"the shop counted {stated:,} objects for its file, {count:,} came"))
+        ctx.report(Report(f"the shop counted {stated:,} objects for its file, {count:,} were received"))
 
 
 def _shop(ctx: Context, path: Path) -> Line:
     _, first = next(json_records.lines(path, None, ctx.limits), (0, {}))
     found = first.get(SHOP)
     if not isinstance(found, dict):
-        raise BadData("this is no snapshot of a shop's Admin API")
+        raise BadData("this is not a snapshot of a shop's Admin API")
     return found
 
 
@@ -162,13 +162,13 @@ def _image(image: Any) -> list[Any] | None:
 
 
 def _media(line: Line) -> list[Any] | None:
-    """A picture; films and models have addresses of their own kinds, which are not read."""
+    """Return an image; videos and models have addresses of other kinds, which are ignored."""
     image = line.get("image")
     return _image({**image, "altText": line.get("alt")}) if isinstance(image, dict) else None
 
 
 def _weight(measurement: Any) -> str | None:
-    """A weight with its unit; zero is what shops have where nobody filled it in."""
+    """Return a weight with its unit; zero means that it was not entered."""
     weight = measurement.get("weight") if isinstance(measurement, dict) else None
     if not isinstance(weight, dict) or not weight.get("value"):
         return None
@@ -177,7 +177,7 @@ def _weight(measurement: Any) -> str | None:
 
 
 def _stock_rows(ctx: Context, path: Path) -> Iterator[Row]:
-    """A row for each item and location, and one for items that the shop keeps no count of."""
+    """Yield a row for each item and location, and one for each untracked item."""
     items = _items(ctx, path)
     for number, line in _lines(ctx, path):
         kind = _kind(line.get("id"))
@@ -191,11 +191,11 @@ def _stock_rows(ctx: Context, path: Path) -> Iterator[Row]:
             if parent is not None:
                 yield number, [parent, None, _place(line), *_quantities(line), None]
         else:
-            ctx.report(Report("a line of the shop's file is no stock", number))
+            ctx.report(Report("a line of the shop's file is not a stock level", number))
 
 
 def _items(ctx: Context, path: Path) -> dict[str, str]:
-    """Each counted item's variant. Levels name their item alone, and may stand before it."""
+    """Return each tracked item's variant. Levels name only their item, and may precede it."""
     found: dict[str, str] = {}
     for _, line in _lines(ctx, path):
         variant = line.get("variant")
@@ -224,13 +224,13 @@ def _quantities(line: Line) -> list[Cell]:
 
 
 def _kind(gid: Any) -> str:
-    """The type that a global id (`gid://shopify/Product/7`) names."""
+    """Return the type in a global ID (`gid://shopify/Product/7`)."""
     parts = gid.split("/") if isinstance(gid, str) else []
     return parts[3] if len(parts) > 4 and parts[0] == "gid:" else ""
 
 
 def _number(gid: Any) -> str | None:
-    """The number in a global id, by which the public list knows the same thing."""
+    """Return the number in a global ID, which is the ID in the public list."""
     if not isinstance(gid, str) or "/" not in gid:
         return None
     return gid.rsplit("/", 1)[-1].partition("?")[0] or None

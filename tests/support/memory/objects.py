@@ -81,9 +81,9 @@ class MemoryObjects:
         grant = self._grants.get(query.get("signature", ""))
         method = "GET" if method == "HEAD" else method
         if grant is None or (grant.method, grant.key) != (method, key):
-            raise PermissionDenied("This link is not valid; use target.url exactly as it was answered.")
+            raise PermissionDenied("This link is not valid. Use target.url exactly as the API returned it.")
         if now >= grant.expires_at:
-            raise PermissionDenied("This link has expired; ask the API for a new one.")
+            raise PermissionDenied("This link has expired. Request a new one from the API.")
         return grant
 
     async def receive(self, key: str, chunks: AsyncIterable[bytes], limit: int) -> int:
