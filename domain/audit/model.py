@@ -104,7 +104,7 @@ class Audited:
 
     @classmethod
     def of(cls, kind: type, object: str, *more: str) -> "Audited":
-        """Return what the declaration of a resource says (`domain.kernel.resource`), and `more` attributes of its rows."""
+        """Return the audited fields that a resource declares (`domain.kernel.resource`), and `more` of its attributes."""
         return cls(object, (*(name for name, field in fields_of(kind).items() if field.in_audit_log), *more))
 
     def created(self, row: Any) -> Change:

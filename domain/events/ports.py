@@ -1,4 +1,4 @@
-"""The event log of a tenant, appended to in the transaction."""
+"""The event log of a tenant, to which transactions append."""
 
 from collections.abc import Sequence
 from typing import Protocol
@@ -7,23 +7,26 @@ from domain.events.model import Event, LogPosition
 
 
 class EventLog(Protocol):
-    """In a tenant's transaction."""
+    """The event log in a tenant's transaction."""
 
     async def append(self, events: Sequence[Event]) -> None:
-        """Append in this order when the transaction commits; events without an id are given one at once.
+        """Append in this order when the transaction commits; events without an id get one at once.
 
         Subject rows must be locked before.
         """
         ...
 
     async def high_watermark(self) -> int:
-        """The tenant's own high watermark now: what is appended from here on stands above it."""
+        """Return the present high watermark of the tenant's own log; later events are above it."""
         ...
 
     async def end(self) -> LogPosition:
-        """The end of the tenant's own log as this transaction sees it."""
+        """Return the end of the tenant's own log as this transaction sees it."""
         ...
 
     async def network_end(self) -> LogPosition:
-        """The end of the network's log in the tenant's mode now. Raises Unavailable: go back to a savepoint then."""
+        """Return the present end of the network log in the tenant's mode.
+
+        After Unavailable, roll back to a savepoint. Raises Unavailable.
+        """
         ...

@@ -1,7 +1,7 @@
 """Public identifiers: a prefix, an underscore and 22 base62 characters (docs/conventions.md#identifiers).
 
-The 22 characters are a UUIDv7 (RFC 9562) written in base62, so that ids sort by the time of their making when
-compared byte by byte, and keys stay index-friendly.
+The 22 characters are a UUIDv7 (RFC 9562) in base62, so that ids sort bytewise by time of creation and keys stay index-
+friendly.
 """
 
 import re
@@ -64,7 +64,7 @@ NOUNS = {
     "pky": "a passkey",
     "grt": "a grant to an app",
 }
-"""The prefix of each kind of id, and what such a thing is called."""
+"""The noun of each id prefix, with its article."""
 PREFIXES = frozenset(NOUNS)
 
 _PAIRS = tuple(a + b for a in ALPHABET for b in ALPHABET)
@@ -74,14 +74,14 @@ _FIVE = 3844**5
 
 
 def encode(number: int) -> str:
-    """The 22 base62 characters of a 128-bit number, most significant first."""
+    """Return the 22 base62 characters of a 128-bit number, most significant first."""
     rest, low = divmod(number, _FIVE)
     top, high = divmod(rest, _FIVE)
     return _PAIRS[top] + _five(high) + _five(low)
 
 
 def _five(number: int) -> str:
-    """Ten characters of a number that is small enough to be divided fast."""
+    """Return ten base62 characters of a number below 62^10."""
     number, e = divmod(number, 3844)
     number, d = divmod(number, 3844)
     number, c = divmod(number, 3844)
@@ -90,7 +90,7 @@ def _five(number: int) -> str:
 
 
 def uuid7(milliseconds: int, random_bits: int) -> int:
-    """A UUIDv7 as a number: 48 bits of time, version 7, 74 random bits."""
+    """Return a UUIDv7 as a number: 48 bits of time, version 7, 74 random bits."""
     high = random_bits >> 62 & 0xFFF
     low = random_bits & 0x3FFF_FFFF_FFFF_FFFF
     return (milliseconds & 0xFFFF_FFFF_FFFF) << 80 | 0x7 << 76 | high << 64 | 0b10 << 62 | low
@@ -101,20 +101,20 @@ _CORRECTED = 60_000
 
 
 class _Sequence:
-    """Numbers that rise within this process (RFC 9562 §6.2, method 2) in any thread, unless a wrong clock is corrected."""
+    """Generator of increasing numbers in this process (RFC 9562 §6.2, method 2), unless a wrong clock is corrected."""
 
     def __init__(self) -> None:
         self.begin()
 
     def begin(self) -> None:
-        """Begin with other numbers."""
+        """Reset the generator with a new random seed."""
         self._lock = Lock()
         self._random = Random(secrets.randbits(256))  # noqa: S311  ids are unique, not secret
         self._milliseconds = 0
         self._bits = 0
 
     def next(self) -> int:
-        """The next UUIDv7."""
+        """Return the next UUIDv7."""
         now = CLOCK.unix_ms()
         with self._lock:
             if now > self._milliseconds or now < self._milliseconds - _CORRECTED:
@@ -130,33 +130,33 @@ _SEQUENCE = _Sequence()
 
 
 def begin_anew() -> None:
-    """Make other identifiers from now on: a process that was forked has to, for it would make those of its parent."""
+    """Reset the generator of identifiers. A forked process must do so, or it would generate those of its parent."""
     _SEQUENCE.begin()
 
 
 def new_id(prefix: str) -> str:
-    """A new identifier of the kind that `prefix` names, unique; those of one process sort in the order of their making."""
+    """Return a new, unique identifier with the prefix; those of one process sort by creation."""
     return f"{prefix}_{encode(_SEQUENCE.next())}"
 
 
 def from_digest(prefix: str, digest: bytes) -> str:
-    """A lasting identifier made from the first 16 bytes of a digest, for things that a release defines itself."""
+    """Return a permanent identifier from the first 16 bytes of a digest, for things that a release defines."""
     return f"{prefix}_{encode(int.from_bytes(digest[:16], 'big') % _MAX)}"
 
 
 def pattern_of(prefix: str) -> str:
-    """The regular expression of an identifier with this prefix, as schemas have it."""
+    """Return the regular expression of identifiers with this prefix, for schemas."""
     return f"^{prefix}_[0-9A-Za-z]{{{LENGTH}}}$"
 
 
 def prefix_in(pattern: str) -> str | None:
-    """The prefix that the pattern is of, or None for a pattern of something else."""
+    """Return the prefix of an identifier pattern, or None for another pattern."""
     prefix = pattern[1:].partition("_")[0]
     return prefix if prefix in NOUNS and pattern == pattern_of(prefix) else None
 
 
 def is_id(prefix: str, text: str) -> bool:
-    """Whether `text` is a well-formed identifier with this prefix."""
+    """Return whether `text` is a well-formed identifier with this prefix."""
     return (
         len(text) == len(prefix) + 1 + LENGTH
         and text.startswith(prefix + "_")
@@ -165,6 +165,6 @@ def is_id(prefix: str, text: str) -> bool:
 
 
 def kind_of(text: str) -> str | None:
-    """What the text is the id of, by its prefix, such as `a product`; None for what is no id, or only looks a bit like one."""
+    """Return the noun of an identifier, such as `a product`, or None if the text is not one."""
     prefix = text.partition("_")[0]
     return NOUNS[prefix] if prefix in NOUNS and is_id(prefix, text) else None
