@@ -1,4 +1,4 @@
-"""Secrets of endpoints: signatures made with them, and former ones kept beside their audit entries, for undoing."""
+"""Signatures of endpoints, and former secrets that are stored for undoing."""
 
 import base64
 import hmac
@@ -18,24 +18,24 @@ PREFIX = "whsec_"
 
 
 def key_of(secret: str) -> bytes:
-    """The key's bytes in a secret `whsec_<standard base64>`. Raises ValueError."""
+    """Return the key in a secret `whsec_<standard base64>`. Raises ValueError."""
     return base64.b64decode(secret.removeprefix(PREFIX), validate=True)
 
 
 def signature(keys: Iterable[bytes], id: str, timestamp: int, body: bytes) -> str:
-    """The header `webhook-signature`: `v1,<base64>` for each key, the current one first, with blanks between."""
+    """Return the header `webhook-signature`: `v1,<base64>` for each key, current one first, separated by spaces."""
     signed = f"{id}.{timestamp}.".encode() + body
     return " ".join("v1," + base64.b64encode(hmac.digest(key, signed, "sha256")).decode() for key in keys)
 
 
 @dataclass(frozen=True, slots=True)
 class FormerSecrets:
-    """What is kept is sealed for its entry, and for the endpoint once it comes back."""
+    """Former secrets of endpoints, sealed for their audit entry and resealed for the endpoint when restored."""
 
     vault: Vault
 
     async def opened(self, tx: Tx, endpoint: Endpoint) -> dict[str, Any] | None:
-        """Return what of an endpoint the audit log does not tell, to be kept sealed; None where its secrets cannot be read."""
+        """Return what the audit log omits of an endpoint, for sealing; None if its secrets cannot be opened."""
         sealed = await tx[WebhookStore].secrets(endpoint.id)
         if sealed is None:
             return None
@@ -55,30 +55,30 @@ class FormerSecrets:
         }
 
     async def keep(self, tx: Tx, entry: str, opened: Mapping[str, Any] | None) -> None:
-        """Keep that beside the audit entry, if there is anything."""
+        """Store that with the audit entry, if not None."""
         if opened is not None:
             await tx[AuditLog].keep(entry, self.vault.seal(opened, entry))
 
     async def kept(self, tx: Tx, entry: str) -> Mapping[str, Any]:
-        """Return what was kept beside the audit entry. Raises UndoUnavailable."""
+        """Return what is stored with the audit entry. Raises UndoUnavailable."""
         sealed = await tx[AuditLog].kept(entry)
         try:
             kept = self.vault.open(sealed, entry) if sealed else None
         except ValueError:
             kept = None
         if kept is None:
-            raise UndoUnavailable("The former secret is kept no longer.")
+            raise UndoUnavailable("The former secret is no longer kept.")
         return kept
 
     def resealed(self, endpoint: Endpoint, kept: Mapping[str, Any]) -> SealedSecrets:
-        """The kept secrets as the endpoint's own; the former one only while its rotation lasts."""
+        """Return the stored secrets sealed for the endpoint; the previous one only during its rotation."""
         current, *previous = [self.vault.seal({"secret": secret}, endpoint.id) for secret in kept["secrets"]]
         return SealedSecrets(current, previous[0] if previous and endpoint.rotation else None)
 
 
 def signing(kept: Mapping[str, Any], now: datetime) -> dict[str, Any]:
-    """The fields of an endpoint that tell of its kept secrets."""
-    told = kept["rotation"]
-    until = datetime.fromisoformat(told["until"]) if told else now
-    rotation = Rotation(until, told["last4"]) if now < until else None
+    """Return the fields of an endpoint that depend on its stored secrets."""
+    stored_rotation = kept["rotation"]
+    until = datetime.fromisoformat(stored_rotation["until"]) if stored_rotation else now
+    rotation = Rotation(until, stored_rotation["last4"]) if now < until else None
     return {"secret_last4": kept["secrets"][0][-4:], "rotation": rotation}
