@@ -39,7 +39,7 @@ class DomainError(Exception):
 
     @classmethod
     def of(cls, field: str, code: str, detail: str) -> Self:
-        """The refusal that one field is the reason of: its dotted path, its code, and the sentence for both."""
+        """Return the error for one field, by its dotted path, code and sentence."""
         return cls(detail, fields=(FieldError(field, code, detail),))
 
 

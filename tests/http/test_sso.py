@@ -102,7 +102,7 @@ async def test_whom_the_provider_means_stays_the_same_person(world: World) -> No
 async def test_only_members_come_in_where_nobody_joins_by_it(world: World) -> None:
     org = await connected(world, joins_as=None)
     refused = await came_in(world, org)
-    assert refused.status == 403 and "no member" in refused.text
+    assert refused.status == 403 and "not a member" in refused.text
     user = await world.people.by_email("ada@fjord.example")
     await world.join(user, "Fjord", "editor")
     assert (await came_in(world, org)).status == 303
