@@ -1,1 +1,1 @@
-"""What is true about furniture catalogues, whatever the technology."""
+"""Business rules of furniture catalogues, independent of databases, frameworks and protocols."""

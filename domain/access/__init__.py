@@ -1,1 +1,1 @@
-"""Credentials, scopes and roles: who may do what."""
+"""Credentials, scopes and roles."""

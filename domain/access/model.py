@@ -1,4 +1,4 @@
-"""Scopes, roles, API keys and the principal that a credential proves (docs/conventions.md#authentication)."""
+"""Scopes, roles, API keys and the principal of an authenticated request (docs/conventions.md#authentication)."""
 
 import ipaddress
 import zlib
@@ -28,7 +28,7 @@ ROLES: Final[dict[str, frozenset[str]]] = {
     "billing": frozenset({"org:read", "usage:read", "billing:read", "billing:write"}),
     "viewer": _READS - {"billing:read", "request_logs:read", "audit:read"},
 }
-"""What each role may hold; owner and admin differ only by operations whose `who` is owner."""
+"""The scopes of each role; owner and admin differ only by operations whose `who` is owner."""
 
 KEY_PREFIXES = {
     (True, False): "svc_live_",
@@ -41,15 +41,15 @@ TOKEN_PREFIXES = {
     "svc_person_": b"p",
     "svc_access_": b"a",
 }
-"""Bearer credentials that are no keys: a person's own token, and an OAuth access token. What each stands under in store
-begins with that byte, so that a digest tells where to look."""
+"""Bearer credentials other than API keys: personal tokens and OAuth access tokens. Their stored digests begin with that
+byte, which selects the store to search."""
 _BEARERS = (*KEY_PREFIXES.values(), *TOKEN_PREFIXES)
 SESSION_PREFIX = "svc_session_"
-"""A console session's cookie, which is no bearer credential."""
+"""The prefix of a console session's cookie, which is not a bearer credential."""
 
 
 def checksum(body: str) -> str:
-    """Six base62 characters that tell a mistyped key from an unknown one without asking anybody."""
+    """Compute the six base62 characters by which a mistyped key is recognised without a look-up."""
     number = zlib.crc32(body.encode())
     digits = []
     for _ in range(6):
@@ -59,7 +59,7 @@ def checksum(body: str) -> str:
 
 
 def is_secret(text: str, prefixes: Iterable[str]) -> bool:
-    """Whether the text is one of these prefixes, 32 base62 characters and their checksum."""
+    """Return whether the text is one of these prefixes, 32 base62 characters and their checksum."""
     for prefix in prefixes:
         body = text[len(prefix) :]
         if text.startswith(prefix) and len(body) == 38:
@@ -68,35 +68,35 @@ def is_secret(text: str, prefixes: Iterable[str]) -> bool:
 
 
 def is_bearer(text: str) -> bool:
-    """Whether the text has the form of anything that an Authorization header may carry."""
+    """Return whether the text has the form of a bearer credential."""
     return is_secret(text, _BEARERS)
 
 
 class Credential(Protocol):
-    """What is judged of any credential: until when it is in force, and from where it may be used."""
+    """Properties of a credential that are checked at each request: expiry, revocation and allowed networks."""
 
     @property
     def networks(self) -> tuple[str, ...]:
-        """CIDR blocks; none allow any address."""
+        """CIDR blocks from which the credential may be used; empty for any address."""
         ...
 
     @property
     def expires_at(self) -> datetime | None:
-        """When it ends by itself; None for never."""
+        """The time of expiry; None for never."""
         ...
 
     @property
     def revoked_at(self) -> datetime | None:
-        """When it was ended."""
+        """The time of revocation; None if it was not revoked."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class ApiKey:
-    """A stored API key. `digest` is the keyed hash of the secret; the secret itself is nowhere.
+    """A stored API key.
 
-    `role` is the making member's role now (owner when an operator made the key); `networks` are CIDR blocks it may be
-    used from, empty for anywhere.
+    `digest` is the keyed hash of the secret, which is not stored. `role` is the present role of the member who created
+    the key (owner if an operator did); `networks` are CIDR blocks, empty for any address.
     """
 
     id: str
@@ -116,10 +116,10 @@ class ApiKey:
 
 @dataclass(frozen=True, slots=True)
 class Principal:
-    """What an accepted credential proves. `via` and `actor` are what the request log shows (docs/conventions.md#authentication).
+    """The identity and permissions of an accepted credential (docs/conventions.md#authentication).
 
-    `person` is a person's own token, `session` a console session; API keys are neither. `audience` is the one edge that it is
-    good for, `v1` or `mcp`; None for all.
+    `via` and `actor` appear in the request log. `person` marks a personal token, `session` a console session.
+    `audience` is the only edge that accepts the credential, `v1` or `mcp`; None for all.
     """
 
     tenant: Tenant
@@ -135,17 +135,20 @@ class Principal:
 
     @property
     def user(self) -> str | None:
-        """The person behind it; None for a key or an app of the organisation itself."""
+        """The person behind the credential; None for a key or an app of the organisation itself."""
         return (self.actor.on_behalf_of or self.actor.id) if self.person or self.session else None
 
 
 def effective_scopes(scopes: frozenset[str], role: str) -> frozenset[str]:
-    """Return the scopes of a credential, limited to those of its member's current role."""
+    """Return the scopes that the role includes: a credential never exceeds its member's present role."""
     return scopes & ROLES[role]
 
 
 def address_allowed(networks: tuple[str, ...], address: str) -> bool:
-    """Whether the address lies in one of the blocks; no blocks allow any. An unreadable address lies in none."""
+    """Return whether the address is in one of the blocks.
+
+    No blocks allow any address; an unreadable address is in none.
+    """
     if not networks:
         return True
     try:

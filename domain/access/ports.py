@@ -1,4 +1,4 @@
-"""API keys in store."""
+"""Storage of API keys and look-up of credentials."""
 
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
@@ -9,54 +9,57 @@ from domain.kernel.paging import Page, PageRequest
 
 
 class KeyStore(Protocol):
-    """In a tenant's transaction: the organisation's API keys."""
+    """The organisation's API keys, in a tenant's transaction."""
 
     async def add(self, key: ApiKey) -> None:
-        """Keep a new key."""
+        """Store a new key."""
         ...
 
     async def revoke(self, id: str) -> bool:
-        """End a key at once; False when there is no such key in force."""
+        """Revoke a key at once; return False if there is no such active key."""
         ...
 
     async def get(self, id: str) -> ApiKey | None:
-        """One key, also when it is over; its role is its member's now."""
+        """Return a key, also a revoked or expired one, with its member's present role."""
         ...
 
     async def page(self, page_request: PageRequest, *, ended: bool = False) -> Page[ApiKey]:
-        """Those not revoked, or those that are; the newest first. Expired ones are not revoked."""
+        """Return a page of the keys that are not revoked, or of those that are (`ended`), newest first.
+
+        Expired keys are not revoked.
+        """
         ...
 
     async def used(self, ids: Collection[str]) -> Mapping[str, datetime]:
-        """When keys were last used, to a minute; those that never were are left out."""
+        """Return when the keys were last used, to the minute; keys that were never used are omitted."""
         ...
 
     async def revoke_of(self, member: str) -> Sequence[str]:
-        """End the keys that a member has made, in both modes; answers their ids."""
+        """Revoke the keys that a member created, in both modes; return their ids."""
         ...
 
 
 class TokenProofs(Protocol):
-    """Across tenants: what presented tokens of one kind prove."""
+    """Look-up of tokens of one kind, across tenants."""
 
     async def proofs(self, digests: Collection[bytes]) -> Mapping[bytes, tuple[Credential, Principal]]:
-        """Return the tokens with the keyed hashes and their principals, also revoked or expired ones (the caller decides).
+        """Return the tokens with these keyed hashes and their principals, revoked and expired ones included.
 
-        Unknown ones, and those whose person is no member any more, are left out.
+        Unknown tokens, and those of people who are no longer members, are omitted.
         """
         ...
 
 
 class Credentials(Protocol):
-    """Across tenants: what a presented credential proves."""
+    """Look-up of presented credentials, across tenants."""
 
     async def keys(self, digests: Collection[bytes]) -> Mapping[bytes, tuple[ApiKey, Principal]]:
-        """Return the keys with the keyed hashes and their principals, also revoked or expired ones (the caller decides).
+        """Return the keys with these keyed hashes and their principals, revoked and expired ones included.
 
-        Unknown ones are left out.
+        Unknown keys are omitted.
         """
         ...
 
     async def pin_version(self, org: str, version: str) -> str:
-        """Pin the organisation's API version unless one is pinned; answers the pinned one."""
+        """Pin the organisation's API version unless one is pinned; return the pinned version."""
         ...

@@ -1,4 +1,4 @@
-"""Proving who calls, and making API keys: the secret is shown once, only a keyed hash of it is stored."""
+"""Authentication of requests, and creation of API keys, of which only a keyed hash is stored."""
 
 import hmac
 import secrets
@@ -27,13 +27,13 @@ from ports.unit_of_work import Tx
 
 _KINDS = (*TOKEN_PREFIXES.items(), (SESSION_PREFIX, b"s"))
 _PLAIN = 32
-"""Bytes of a key's digest; others' begin with one more."""
+"""Bytes of an API key's digest; digests of other credentials begin with one more byte."""
 Proof = tuple[Credential, Principal]
 
 
 @dataclass(frozen=True, slots=True)
 class KeyRequest:
-    """What a new key shall be: `role` is its member's role, `networks` CIDR blocks (none: from anywhere)."""
+    """Properties of a new key. `role` is its member's role; `networks` are CIDR blocks, empty for any address."""
 
     name: str
     restricted: bool = False
@@ -45,18 +45,21 @@ class KeyRequest:
 
 
 def new_secret(livemode: bool, restricted: bool) -> str:
-    """Return the text of a new key: prefix, 32 base62 characters, checksum of 6 (docs/conventions.md#authentication)."""
+    """Return a new key's text: prefix, 32 base62 characters, checksum of 6 (docs/conventions.md#authentication)."""
     return secret_with(KEY_PREFIXES[livemode, restricted])
 
 
 def secret_with(prefix: str) -> str:
-    """Return a new secret: the prefix, 32 random base62 characters (190 bits), a checksum of 6."""
+    """Return a new secret: the prefix, 32 random base62 characters (190 bits) and their checksum of 6."""
     body = "".join(secrets.choice(ALPHABET) for _ in range(32))
     return prefix + body + checksum(prefix + body)
 
 
 class AccessService:
-    """Judges credentials. `keys` has what keys their hashes; `tokens` who knows those that are no keys, by the first byte of their digests."""
+    """Verification of credentials.
+
+    `keys` holds the hash keys; `tokens` maps the first byte of a digest to the store of tokens of that kind.
+    """
 
     def __init__(
         self, credentials: Credentials, keys: WorkingKeys, tokens: Mapping[bytes, TokenProofs] | None = None
@@ -64,56 +67,54 @@ class AccessService:
         self._credentials, self._keys, self._tokens = credentials, keys, tokens or {}
 
     def digest(self, text: str) -> bytes:
-        """Return the keyed hash under which a credential is stored: HMAC-SHA256 (RFC 2104), preceded by the byte of its kind unless it is a key.
+        """Compute the keyed hash under which a credential is stored.
 
-        Raises Unavailable.
+        It is HMAC-SHA256 (RFC 2104), after the byte of its kind unless it is an API key. Raises Unavailable.
         """
         digest = hmac.digest(self._keys.api_keys, text.encode(), "sha256")
         kind = next((kind for prefix, kind in _KINDS if text.startswith(prefix)), b"")
         return kind + digest
 
     async def find(self, digest: bytes) -> Proof | None:
-        """Return the stored credential, with its scopes limited to the member's role, or None."""
+        """Return the stored credential and its principal, with the scopes cut to the member's role, or None."""
         return (await self.known((digest,))).get(digest)
 
     async def known(self, digests: Collection[bytes]) -> Mapping[bytes, Proof]:
-        """Return the stored credentials by digest; unknown ones are left out."""
-        found: dict[bytes, Proof] = {}
+        """Return the stored credentials and principals by digest; unknown digests are omitted."""
+        proofs: dict[bytes, Proof] = {}
         if keys := [digest for digest in digests if len(digest) == _PLAIN]:
-            found |= await self._credentials.keys(keys)
-        for kind, known in self._tokens.items():
+            proofs |= await self._credentials.keys(keys)
+        for kind, store in self._tokens.items():
             if tokens := [digest for digest in digests if len(digest) > _PLAIN and digest[:1] == kind]:
-                found |= await known.proofs(tokens)
-        return {digest: _cut(proof) for digest, proof in found.items()}
+                proofs |= await store.proofs(tokens)
+        return {digest: _cut(proof) for digest, proof in proofs.items()}
 
     @staticmethod
     def judge(proof: Proof | None, address: str, now: datetime) -> Principal:
-        """Return the principal if the credential is in force and used from an allowed address.
+        """Return the principal of a credential that is active and used from an allowed address.
 
         Raises AuthenticationRequired, the same for every reason.
         """
         if proof is None:
             raise AuthenticationRequired
         credential, principal = proof
-        ends = credential.expires_at
-        over = credential.revoked_at is not None or (ends is not None and ends <= now)
-        if over or not address_allowed(credential.networks, address):
+        expires_at = credential.expires_at
+        ended = credential.revoked_at is not None or (expires_at is not None and expires_at <= now)
+        if ended or not address_allowed(credential.networks, address):
             raise AuthenticationRequired
         return principal
 
     async def pin_version(self, org: str, version: str) -> str:
-        """Pin the organisation's API version unless one is pinned; answers the pinned one."""
+        """Pin the organisation's API version unless one is pinned; return the pinned version."""
         return await self._credentials.pin_version(org, version)
 
     async def issue_key(self, tx: Tx, request: KeyRequest) -> tuple[ApiKey, str]:
-        """Make and keep a key of the transaction's organisation and mode; answers it and its secret.
+        """Create and store a key of the transaction's organisation and mode; return it and its secret.
 
-        Raises InvalidRequest for an unknown scope. Scopes that the role lacks are left out.
+        Scopes that the role lacks are omitted. Raises InvalidRequest for an unknown scope.
         """
         if unknown := request.scopes - SCOPES:
-            raise InvalidRequest(
-                f"There are no scopes {', '.join(sorted(unknown))}. Scopes are: {', '.join(sorted(SCOPES))}."
-            )
+            raise InvalidRequest(f"Unknown scopes: {', '.join(sorted(unknown))}. Use: {', '.join(sorted(SCOPES))}.")
         text = new_secret(tx.tenant.livemode, request.restricted)
         key = self._key_of(tx.tenant, request, text, tx.now)
         await tx[KeyStore].add(key)
@@ -143,6 +144,6 @@ def _cut(proof: Proof) -> Proof:
 
 
 def scopes_of(words: Iterable[str]) -> frozenset[str]:
-    """Return the scopes that an operator names; `all` means every scope."""
+    """Return the scopes that an operator names; `all` stands for every scope."""
     named = frozenset(words)
     return SCOPES if "all" in named else named

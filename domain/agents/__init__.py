@@ -1,1 +1,1 @@
-"""What AI agents may do with the service."""
+"""Operations that AI agents may call."""

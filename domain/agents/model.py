@@ -1,4 +1,4 @@
-"""A tool: an operation of the API as AI agents are told of it."""
+"""Tools: operations of the API as they are described to AI agents."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -7,11 +7,11 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class AgentTool:
-    """One operation that agents may call (docs/mcp.md#tools).
+    """An operation that agents may call (docs/mcp.md#tools).
 
-    `input_schema` and `output_schema` are JSON Schemas (2020-12) of objects; there is no output schema where nothing is answered.
-    `destructive`: what it overwrites or ends cannot be brought back. `idempotent`: calling it again changes nothing more.
-    `outside`: it asks or tells others than this service. `approval`: a person should confirm each call.
+    Schemas are JSON Schemas (2020-12) of objects; `output_schema` is None for an operation without a response body.
+    `destructive`: what is overwritten or ended cannot be recovered. `idempotent`: another call has no further effect.
+    `outside`: the operation contacts systems other than this service. `approval`: a person should confirm each call.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""Which tools there are, and which of them a credential may use."""
+"""The list of tools, and the tools that a credential may use."""
 
 from collections.abc import Iterable, Iterator
 
@@ -6,7 +6,7 @@ from domain.agents.model import AgentTool
 
 
 class ToolManifest:
-    """All tools, in the order of their operations. Raises ValueError for two tools of one name."""
+    """All tools, in the order of their operations. The constructor raises ValueError if two tools share a name."""
 
     def __init__(self, tools: Iterable[AgentTool]) -> None:
         self._tools = tuple(tools)
@@ -15,18 +15,18 @@ class ToolManifest:
             raise ValueError("Two tools share a name.")
 
     def __iter__(self) -> Iterator[AgentTool]:
-        """Every tool."""
+        """Iterate over all tools."""
         return iter(self._tools)
 
     def find(self, name: str) -> AgentTool | None:
-        """Return the tool with the name, or None."""
+        """Return the tool with that name, or None."""
         return self._by_name.get(name)
 
     @staticmethod
     def permits(scopes: frozenset[str], tool: AgentTool) -> bool:
-        """Whether these scopes are enough for the tool."""
+        """Return whether these scopes permit the tool."""
         return tool.scope is None or tool.scope in scopes
 
     def permitted(self, scopes: frozenset[str]) -> tuple[AgentTool, ...]:
-        """Return the tools that the scopes permit."""
+        """Return the tools that these scopes permit."""
         return tuple(tool for tool in self._tools if self.permits(scopes, tool))

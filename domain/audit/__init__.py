@@ -1,1 +1,1 @@
-"""The audit log: every change by anyone."""
+"""The audit log of all changes."""

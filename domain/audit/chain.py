@@ -1,4 +1,4 @@
-"""The chain of a tenant's audit entries: each is hashed with the hash before it, so that none can be changed unseen."""
+"""Hash chain of a tenant's audit entries: each hash includes the one before it, so that changes are detected."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -13,31 +13,31 @@ from domain.kernel.enums import StoredEnum
 from domain.kernel.tenancy import Tenant
 
 GENESIS = bytes(32)
-"""What stands before a chain's first entry."""
+"""The hash before a chain's first entry."""
 FORMAT = "v1"
-"""What is hashed begins with it: another way of writing entries down would be another format beside this one."""
+"""Version of the hashed representation, which begins with it."""
 _ENCODE = JSONEncoder(ensure_ascii=False, sort_keys=True, separators=(",", ":")).encode
 MOST_FAULTS = 100
-"""Faults of a chain that are told."""
+"""Maximum number of faults in a report."""
 
 
 class FaultKind(StoredEnum):
-    """What is wrong at a place of the chain."""
+    """Kinds of faults in a chain."""
 
     CHANGED = "changed"
     MISSING = "missing"
     REORDERED = "reordered"
     INSERTED = "inserted"
     UNCHECKED = "unchecked"
-    """An entry that is not kept any more, or older than the chain, so that a hash that was noted of it tells nothing."""
+    """An expected hash cannot be compared: its entry was deleted by age or is older than the chain."""
 
 
 @dataclass(frozen=True, slots=True)
 class ChainHead:
-    """The end of a chain as it is kept beside the entries: how many there are, and the last one's hash.
+    """The stored end of a chain: the last number and hash.
 
-    Entries up to `began` are not chained: they are older than the chain, or no longer kept; `anchor` is what the next one
-    is hashed with.
+    Entries up to `began` are not chained, because they are older than the chain or were deleted; `anchor` is the hash
+    that precedes the first chained entry.
     """
 
     last: int
@@ -48,7 +48,7 @@ class ChainHead:
 
 @dataclass(frozen=True, slots=True)
 class ChainFault:
-    """One fault: what, at which number (the last one too, of a range that is missing), and which entry if there is one."""
+    """One fault at the entry number `sequence`; `until` is the last number of a missing or inserted range."""
 
     kind: FaultKind
     sequence: int
@@ -58,7 +58,7 @@ class ChainFault:
 
 @dataclass(frozen=True, slots=True)
 class ChainReport:
-    """What a check of one tenant's chain found: entries that hold, those from before the chain, and faults."""
+    """Result of a check of one tenant's chain: numbers of valid entries and of unchained ones, and faults."""
 
     tenant: Tenant
     entries: int
@@ -66,16 +66,16 @@ class ChainReport:
     head: ChainHead
     faults: tuple[ChainFault, ...]
     more: int = 0
-    """Entries beyond MOST_FAULTS that do not follow on those before them."""
+    """Number of entries beyond MOST_FAULTS whose hash does not follow from the one before."""
 
 
 def canonical(value: Any) -> str:
-    """JSON that is the same whoever reads the value, and out of whichever store: sorted, without spaces, numbers written out."""
+    """Serialise a value as canonical JSON: sorted keys, no spaces, numbers independent of type and store."""
     return _ENCODE(_exact(value))
 
 
 def _exact(value: Any) -> Any:
-    """Return the value with numbers in canonical form; fractions become text after a character that no stored text contains."""
+    """Return the value with integral numbers as int, others as decimal text after NUL, which no stored text has."""
     if isinstance(value, (str, bool, int)) or value is None:
         return value
     if isinstance(value, (float, Decimal)):
@@ -87,37 +87,37 @@ def _exact(value: Any) -> Any:
 
 
 def digest_of(tenant: Tenant, entry: AuditEntry) -> bytes:
-    """Return the SHA-256 of an entry's content, without its place in the chain."""
+    """Compute the SHA-256 of an entry's contents without its place in the chain."""
     context, change = entry.context, entry.change
     actor = {"kind": context.actor.kind, "id": context.actor.id, "on_behalf_of": context.actor.on_behalf_of}
-    said = (
+    contents = (
         FORMAT, tenant.org, tenant.livemode, entry.id, actor, context.operation, context.request_id, context.reversible,
         change.object, change.id, change.action, change.before, change.after,
         entry.created_at.astimezone(UTC).isoformat(timespec="microseconds"), entry.act, entry.undoes, entry.undone,
         entry.kept,
     )  # fmt: skip
-    return sha256(canonical(said).encode("utf-8", "surrogatepass")).digest()
+    return sha256(canonical(contents).encode("utf-8", "surrogatepass")).digest()
 
 
 def chained(before: bytes, digest: bytes) -> bytes:
-    """Return the hash of an entry with the digest, following the entry with the hash `before`."""
+    """Compute the chain hash of an entry from the hash `before` and the entry's digest."""
     return sha256(before + digest).digest()
 
 
 @dataclass(slots=True)
 class ChainCheck:
-    """Checks one tenant's chain, of which it is given the entries in the order of their numbers.
+    """Check of one tenant's chain, fed with its entries in the order of their numbers.
 
-    `noted` are hashes that entries of these numbers are known to have had.
+    `noted` are expected hashes by number.
     """
 
     tenant: Tenant
     head: ChainHead | None
     noted: Mapping[int, bytes] = field(default_factory=dict)
     kept_since: datetime | None = None
-    """Entries that were made later are kept, whatever the chain's head says; None: all are."""
+    """Entries made after this time must be chained, whatever the head says; None: all must be."""
     may_be_purged: bool = False
-    """Whether the tenant is so old that entries may have gone by age."""
+    """Whether the tenant is old enough for entries to have been deleted by age."""
     faults: list[ChainFault] = field(default_factory=list)
     entries: int = 0
     before: int = 0
@@ -129,7 +129,7 @@ class ChainCheck:
     _suspects: "list[_Suspect]" = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        """Begin where the chain does."""
+        """Start at the beginning of the chain."""
         self._sequence = self._began.began
         self._hashes = [self._began.anchor]
 
@@ -141,12 +141,12 @@ class ChainCheck:
         """Check the next entries."""
         for entry in entries:
             if entry.sequence <= self._began.began:
-                self._look_before(entry)
+                self._check_unchained(entry)
             else:
-                self._follow(entry)
+                self._check_chained(entry)
 
-    def _look_before(self, entry: AuditEntry) -> None:
-        """Check an entry before the start of the chain: from before chains existed, or about to be deleted by age."""
+    def _check_unchained(self, entry: AuditEntry) -> None:
+        """Check an entry before the chain's beginning, which is unchained or about to be deleted by age."""
         self.before += 1
         if entry.sequence in self.noted:
             self._seen_before.add(entry.sequence)
@@ -155,7 +155,7 @@ class ChainCheck:
         if (entry.hash is not None and young) or known != entry.hash:
             self.faults.append(ChainFault(FaultKind.CHANGED, entry.sequence, entry.id))
 
-    def _follow(self, entry: AuditEntry) -> None:
+    def _check_chained(self, entry: AuditEntry) -> None:
         expected = self._sequence + 1
         gap = entry.sequence > expected
         if gap:
@@ -164,10 +164,10 @@ class ChainCheck:
             self.faults.append(ChainFault(FaultKind.CHANGED, entry.sequence, entry.id))
         digest = digest_of(self.tenant, entry)
         follows = entry.hash is not None and chained(self._hashes[-1], digest) == entry.hash
-        if self._passes_over(entry, digest) or follows:
+        if self._follows_second_last(entry, digest) or follows:
             self.entries += 1
         else:
-            # behind a gap it cannot be told what it was hashed with; only whether it belongs elsewhere
+            # after a gap the preceding hash is unknown; only whether the entry belongs elsewhere can be checked
             verdict = None if gap and entry.hash is not None else FaultKind.CHANGED
             self._last = _Suspect(entry.id, entry.sequence, entry.hash, digest, len(self._hashes), verdict)
             if len(self._suspects) < MOST_FAULTS:
@@ -177,8 +177,8 @@ class ChainCheck:
         self._sequence = entry.sequence
         self._hashes.append(entry.hash or GENESIS)
 
-    def _passes_over(self, entry: AuditEntry, digest: bytes) -> bool:
-        """Whether it follows on the entry before the last one, which then was put in between."""
+    def _follows_second_last(self, entry: AuditEntry, digest: bytes) -> bool:
+        """Return whether the entry follows the one before the last; if so, mark the last one as inserted."""
         last = self._last
         if last is None or last.place != len(self._hashes) - 1 or chained(self._hashes[-2], digest) != entry.hash:
             return False
@@ -186,22 +186,25 @@ class ChainCheck:
         return True
 
     def report(self) -> ChainReport:
-        """Return the findings after all entries were checked."""
+        """Return the report, once all entries were checked."""
         for suspect in self._suspects:
-            if any(chained(one, suspect.digest) == suspect.hash for one in self._hashes):
+            if any(chained(hash, suspect.digest) == suspect.hash for hash in self._hashes):
                 suspect.verdict = FaultKind.REORDERED
             if suspect.verdict is None:
                 self.entries += 1
             else:
                 self.faults.append(ChainFault(suspect.verdict, suspect.sequence, suspect.id))
-        self._compare_early()
-        self.faults += [ChainFault(FaultKind.MISSING, one, until=one) for one in self.noted if one > self._sequence]
-        self._end()
+        self._check_beginning()
+        self.faults += [ChainFault(FaultKind.MISSING, n, until=n) for n in self.noted if n > self._sequence]
+        self._check_end()
         ordered = sorted(self.faults, key=lambda fault: fault.sequence)[:MOST_FAULTS]
         return ChainReport(self.tenant, self.entries, self.before, self._began, tuple(ordered), self.more)
 
-    def _compare_early(self) -> None:
-        """Check the entries before the chain's start: noted hashes, the anchor, and that none is missing early."""
+    def _check_beginning(self) -> None:
+        """Compare expected hashes of unchained entries and the anchor.
+
+        Detect unchained entries that were deleted too early.
+        """
         head = self._began
         for number, hash in self.noted.items():
             if number == head.began and hash != head.anchor:
@@ -211,7 +214,7 @@ class ChainCheck:
         if self.before < head.began and not self.may_be_purged:
             self.faults.append(ChainFault(FaultKind.MISSING, 1, until=head.began))
 
-    def _end(self) -> None:
+    def _check_end(self) -> None:
         head = self._began
         inserted = sum(fault.kind is FaultKind.INSERTED for fault in self.faults)
         if self._sequence < head.last:
@@ -224,7 +227,7 @@ class ChainCheck:
 
 @dataclass(slots=True)
 class _Suspect:
-    """An entry that does not follow on the one before it, and what that comes to; None: nothing but a gap before it."""
+    """An entry whose hash does not follow from the one before, and its verdict; None if only a gap precedes it."""
 
     id: str
     sequence: int
@@ -235,7 +238,7 @@ class _Suspect:
 
 
 def linked(tenant: Tenant, head: ChainHead, entries: Sequence[AuditEntry]) -> Iterator[tuple[int, bytes]]:
-    """Yield the numbers and hashes of entries that are appended to the head."""
+    """Yield the numbers and hashes of entries that are appended after the head."""
     hash = head.hash
     for number, entry in enumerate(entries, start=head.last + 1):
         hash = chained(hash, digest_of(tenant, entry))

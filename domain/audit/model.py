@@ -1,4 +1,4 @@
-"""What the audit log keeps of a change, the entry that it is kept in, and when a later one stands on it."""
+"""Audit entries, acts and the recording of changes."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -13,9 +13,10 @@ from domain.kernel.tenancy import AuditContext
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A resource was created, updated or deleted; `before` and `after` hold the changed fields in wire shape.
+    """A creation, update or deletion of a resource.
 
-    Secrets never stand in either. `entry` is the id of its audit entry, once it has one.
+    `before` and `after` hold the changed fields as on the wire, without secrets. `entry` is the id of its audit entry,
+    or empty.
     """
 
     object: str
@@ -26,18 +27,19 @@ class Change:
     entry: str = field(default="", compare=False)
 
     def fields(self) -> list[dict[str, Any]]:
-        """Return the changed fields as `{path, old, new}`."""
+        """Return the changed fields as `{path, old, new}`, sorted by path."""
         paths = sorted(self.before.keys() | self.after.keys())
         return [{"path": path, "old": self.before.get(path), "new": self.after.get(path)} for path in paths]
 
 
 @dataclass(frozen=True, slots=True)
 class AuditEntry:
-    """One change, by whom and when. What one transaction changed is one act, named by the id of its first entry.
+    """One recorded change.
 
-    `undoes` is the act that this one took back; `undone` are the sequence numbers of that act and of those which it had taken
-    back itself, from the first one on. `kept`: something sealed is kept beside it, for undoing. `sequence` counts the tenant's
-    entries from 1; `hash` chains them (chain.py), None for those from before there was a chain.
+    All entries of one transaction form an act, named by the id of its first entry. `undoes` is the act that this one
+    undid; `undone` are the sequence numbers of that act's entries and of those that it had undone itself. `kept`: a
+    sealed value is stored for undoing. `sequence` counts the tenant's entries from 1; `hash` chains them (chain.py) and
+    is None for entries older than the chain.
     """
 
     id: str
@@ -54,7 +56,10 @@ class AuditEntry:
 
 @dataclass(frozen=True, slots=True)
 class AuditFilter:
-    """Which entries a list shows; None means any. `since` and `until` (excluded) bound when they were made."""
+    """Filter of a list of entries; None means any.
+
+    `since` (included) and `until` (excluded) bound the time of creation.
+    """
 
     actor: str | None = None
     action: str | None = None
@@ -67,44 +72,47 @@ class AuditFilter:
 
 @dataclass(frozen=True, slots=True)
 class Act:
-    """What one transaction changed: its entries in their order. `first` was done by hand; undoing and doing again go back to it."""
+    """The entries of one transaction in their order.
+
+    `first` is the entry of the original change if the act undoes or redoes one.
+    """
 
     entries: tuple[AuditEntry, ...]
     first: AuditEntry
 
     @property
     def id(self) -> str:
-        """That of the first entry."""
+        """The id of the first entry."""
         return self.entries[0].act
 
     def changes(self, *objects: str) -> Iterable[tuple[str, Change]]:
-        """Return the changes of these resources with their entry IDs, latest first."""
-        return [(one.id, one.change) for one in reversed(self.entries) if one.change.object in objects]
+        """Return the changes of resources of these types with the ids of their entries, latest first."""
+        return [(entry.id, entry.change) for entry in reversed(self.entries) if entry.change.object in objects]
 
 
 def id_at(moment: datetime) -> str:
-    """Return the lowest ID of an entry created at the time."""
+    """Return the least id of an entry that is created at that moment."""
     return f"aud_{encode(uuid7(max(0, int(moment.timestamp() * 1000)), 0))}"
 
 
 @dataclass(frozen=True, slots=True)
 class Audited:
-    """Which fields of a resource the audit log tells, by its name on the wire. Secrets are never among them."""
+    """The audited fields of a resource, by its name on the wire. Secrets are never among them."""
 
     object: str
     fields: tuple[str, ...]
 
     @classmethod
     def of(cls, kind: type, object: str, *more: str) -> "Audited":
-        """Return what the declaration of a resource says (`domain.kernel.resource`), and `more` attributes of its rows."""
+        """Return the audited fields that a resource declares (`domain.kernel.resource`), and `more` of its attributes."""
         return cls(object, (*(name for name, field in fields_of(kind).items() if field.in_audit_log), *more))
 
     def created(self, row: Any) -> Change:
-        """Return the change of a created resource."""
+        """Return the change that records a new resource."""
         return Change(self.object, row.id, "create", {}, self.reported(row))
 
     def updated(self, before: Any, after: Any) -> Change:
-        """Return the change of an updated resource, limited to the fields that differ."""
+        """Return the change that records an update, with only the fields that differ."""
         old, new = self.reported(before), self.reported(after)
         differing = [name for name in self.fields if old.get(name) != new.get(name)]
         return Change(
@@ -116,10 +124,10 @@ class Audited:
         )
 
     def deleted(self, row: Any) -> Change:
-        """Return the change of a deleted resource."""
+        """Return the change that records a deletion."""
         return Change(self.object, row.id, "delete", self.reported(row), {})
 
     def reported(self, row: Any) -> dict[str, Any]:
-        """Return the audited fields that have a value, as JSON types."""
+        """Return the audited fields that have a value, as JSON."""
         values = ((name, getattr(row, name)) for name in self.fields)
         return {name: plain(value) for name, value in values if value is not None}

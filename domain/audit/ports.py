@@ -1,4 +1,4 @@
-"""The audit log in store."""
+"""Storage of the audit log."""
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
@@ -12,55 +12,58 @@ Chain = tuple[ChainHead | None, AsyncIterator[Sequence[AuditEntry]]]
 
 
 class AuditLog(Protocol):
-    """In a tenant's transaction; who acts and in which request is the transaction's own call.
+    """The audit log in a tenant's transaction, whose context supplies actor and request.
 
-    Entries are chained as the transaction's last step: until then they are found by no question here.
+    Entries are chained as the last step of the transaction; until then queries do not return them.
     """
 
     async def add(self, change: Change) -> str:
-        """Keep one entry, in the same transaction as the change itself; answers its id."""
+        """Record a change in its own transaction; return the entry's id."""
         ...
 
     async def add_all(self, changes: Sequence[Change]) -> None:
-        """Keep many entries."""
+        """Record many changes."""
         ...
 
     async def keep(self, entry: str, sealed: bytes) -> None:
-        """Keep what undoing will need, sealed for the entry, for as long as retention.KEPT_FOR_UNDOING; no API reads it."""
+        """Store a sealed value that undoing needs, for retention.KEPT_FOR_UNDOING; no API returns it."""
         ...
 
     async def kept(self, entry: str) -> bytes | None:
-        """Return the sealed data that are stored for an entry."""
+        """Return the sealed value stored for an entry, or None."""
         ...
 
     async def take_back(self, act: Sequence[AuditEntry]) -> None:
-        """Mark the changes that follow in this transaction as undoing the act. Raises Conflict if it is already undone."""
+        """Mark all further entries of this transaction as undoing the act.
+
+        Raises Conflict if the act was undone meanwhile.
+        """
         ...
 
     async def take_turn(self, act: str) -> None:
-        """Wait for whoever is undoing that act."""
+        """Lock the act against concurrent undoing until the transaction ends."""
         ...
 
     async def get(self, id: str) -> AuditEntry | None:
-        """One entry."""
+        """Return an entry, or None."""
         ...
 
     async def acts(self, acts: Sequence[str]) -> Sequence[AuditEntry]:
-        """Return the entries of these acts in the order of their numbers."""
+        """Return the entries of these acts, ordered by number."""
         ...
 
     async def undone_by(self, acts: Sequence[str]) -> Mapping[str, str]:
-        """Which act has undone each of these; those that nobody has undone are left out."""
+        """Return the undoing act by act; acts that were not undone are omitted."""
         ...
 
     async def standing_on(self, entries: Sequence[AuditEntry]) -> Mapping[str, str]:
-        """For each of these acts that a later entry stands on (AuditEntry.stands_on): the latest such entry."""
+        """Return, by act, the latest entry that depends on the act; acts without one are omitted."""
         ...
 
     async def page(self, request: PageRequest, filter: AuditFilter) -> Page[AuditEntry]:
-        """Return a page of entries, newest first; with several filters it may be short."""
+        """Return a page of entries, newest first; with several filters a page may be short."""
         ...
 
     def chain(self) -> AbstractAsyncContextManager[Chain]:
-        """Of one moment: the head of the tenant's chain, and all entries in the order of their numbers, many at a time."""
+        """Open one snapshot of the chain's head and of all entries in batches, ordered by number."""
         ...

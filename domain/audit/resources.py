@@ -32,17 +32,17 @@ class ResourceService(Generic[R]):
         return tx.store(self.kind)
 
     async def page(self, tx: Tx, request: PageRequest, filter: Filter | None = None) -> Page[R]:
-        """Return a page of the tenant's, newest first."""
+        """Return a page of the tenant's resources, newest first."""
         page: Page[R] = await (self._store(tx).page(request, filter) if filter else self._store(tx).page(request))
         return page
 
     async def get(self, tx: Tx, id: str, *, lock: bool = False) -> R:
-        """Return one. Raises NotFound."""
+        """Return a resource. Raises NotFound."""
         row: R | None = await self._store(tx).get(id, lock=lock)
         return existing(row)
 
     async def create(self, tx: Tx, new: Mapping[str, Any]) -> R:
-        """Create one of what a body set. Raises what `_complete` raises."""
+        """Create a resource from the fields of a body. Raises what `_complete` raises."""
         return await self._insert(tx, await self._with_defaults(tx, new), fields_of(self.kind).keys())
 
     async def _insert(self, tx: Tx, values: Mapping[str, Any], names: Collection[str]) -> R:
@@ -91,7 +91,7 @@ class ResourceService(Generic[R]):
         await tx[AuditLog].add(self.audited.deleted(row))
 
     async def undo(self, tx: Tx, act: Act) -> None:
-        """Bring every resource of this kind that the act changed to what it was before. Raises what changing it raises."""
+        """Restore every resource of this kind to its state before the act. Raises what the changes raise."""
         for entry, change in act.changes(self.audited.object):
             if change.action == "create":
                 await self.delete(tx, change.id)

@@ -1,4 +1,4 @@
-"""What people do with the audit log: read it, and undo what it tells of."""
+"""Listing, undoing and verification of audit entries."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -16,12 +16,12 @@ from domain.orgs.ports import OrgStore
 from ports.unit_of_work import Tx
 
 _NOTHING: Final[Mapping[int, bytes]] = {}
-_CLOCKS = timedelta(days=1)
-"""By how much clocks, and the order in which entries are numbered and made, may differ."""
-_LOOKED = 2_000
-"""Entries that a page of those that can be undone looks at before it ends although it is not full."""
+_CLOCK_TOLERANCE = timedelta(days=1)
+"""Tolerance for clock differences and for entries that are numbered in another order than made."""
+_MOST_EXAMINED = 2_000
+"""Maximum number of entries examined for one page that is filtered by whether they can be undone."""
 _WINDOW = 500
-"""So many of them at a time, once the first few were not enough."""
+"""Entries examined at a time after the first, smaller batch."""
 BEFORE = "It was made before changes could be undone."
 KEPT_NO_LONGER = (
     f"What was replaced or taken away is kept for {retention.KEPT_FOR_UNDOING.days} days, and these are over."
@@ -30,24 +30,24 @@ _AS_BEFORE = "Everything is as it was before already."
 
 
 class Reversals(Protocol):
-    """How the operations of all areas are taken back."""
+    """Registry of how each area's operations are undone."""
 
     def refusal(self, action: str) -> str | None:
-        """Why what such an operation did is never undone; None if it can be."""
+        """Return why changes of such an operation can never be undone, or None."""
         ...
 
     def permit(self, action: str) -> None:
-        """Raise PermissionDenied or FeatureUnavailable if the caller may not undo the action."""
+        """Raise PermissionDenied or FeatureUnavailable if the caller may not undo such an operation."""
         ...
 
     async def take_back(self, tx: Tx, act: Act) -> None:
-        """Bring what the act changed to what it was before, by the use cases of its area. Raises what these raise."""
+        """Undo the act by the use cases of its area. Raises what these raise."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class ToldEntry:
-    """An entry as it is told: who has undone it, and whether it can be undone, or why not."""
+    """An audit entry with the act that undid it and the reason why it cannot be undone, if any."""
 
     entry: AuditEntry
     undone_by: str | None = None
@@ -61,26 +61,28 @@ class AuditService:
     async def list_entries(
         self, tx: Tx, filter: AuditFilter, undoable: bool | None, page_request: PageRequest, reversals: Reversals
     ) -> Page[ToldEntry]:
-        """Entries, newest first; with `undoable` only those that can, or cannot, be undone now."""
+        """Return a page of entries, newest first; with `undoable` only those that can, or cannot, be undone now."""
         if undoable is None:
             page = await tx[AuditLog].page(page_request, filter)
-            return Page(tuple(await self._told(tx, page.items, reversals)), page.has_more, page.next_key)
-        return await self._sifted(tx, replace(filter, reversible=undoable or None), undoable, page_request, reversals)
+            return Page(tuple(await self._describe(tx, page.items, reversals)), page.has_more, page.next_key)
+        return await self._page_by_undoable(
+            tx, replace(filter, reversible=undoable or None), undoable, page_request, reversals
+        )
 
-    async def _sifted(
+    async def _page_by_undoable(
         self, tx: Tx, filter: AuditFilter, undoable: bool, request: PageRequest, reversals: Reversals
     ) -> Page[ToldEntry]:
-        """Return a page filtered by whether entries can be undone, which must be determined for each entry."""
+        """Return a page of the entries that match `undoable`, which is known only after examining each entry."""
         found: list[ToldEntry] = []
-        looked, key = 0, request.key
-        while looked < _LOOKED:
-            window = replace(request, key=key, limit=_WINDOW if looked else max(20, 2 * request.limit))
+        examined, key = 0, request.key
+        while examined < _MOST_EXAMINED:
+            window = replace(request, key=key, limit=_WINDOW if examined else max(20, 2 * request.limit))
             page = await tx[AuditLog].page(window, filter)
-            told = await self._told(tx, page.items, reversals)
-            fitting = [one for one in told if (one.refusal is None) == undoable]
-            found = [*fitting, *found] if request.backwards else [*found, *fitting]
-            looked, key = looked + len(told), page.next_key
-            if len(found) > request.limit or not page.has_more or len(told) < window.limit:
+            described = await self._describe(tx, page.items, reversals)
+            matching = [one for one in described if (one.refusal is None) == undoable]
+            found = [*matching, *found] if request.backwards else [*found, *matching]
+            examined, key = examined + len(described), page.next_key
+            if len(found) > request.limit or not page.has_more or len(described) < window.limit:
                 break
         items = found[-request.limit :] if request.backwards else found[: request.limit]
         if len(found) > request.limit:
@@ -88,15 +90,18 @@ class AuditService:
         return Page(tuple(items), key is not None, key)
 
     async def undo(self, tx: Tx, id: str, reversals: Reversals) -> ToldEntry:
-        """Undo the act that the entry is of, as a whole.
+        """Undo the whole act of an entry.
 
-        Raises NotFound; PermissionDenied without the permission for its inverse; Conflict when it is undone already;
-        UndoUnavailable when it cannot be undone, or a later entry stands on it, which is named.
+        Raises:
+            NotFound: There is no such entry.
+            PermissionDenied: The caller lacks the permission for the inverse operation.
+            Conflict: The act is already undone.
+            UndoUnavailable: The act cannot be undone, or a later entry, which is named, depends on it.
         """
         entry = existing(await tx[AuditLog].get(id))
         await tx[AuditLog].take_turn(entry.act)
         entries = await tx[AuditLog].acts([entry.act])
-        act = Act(tuple(entries), await _first(tx, entry))
+        act = Act(tuple(entries), await _find_original(tx, entry))
         reversals.permit(act.first.context.operation)
         if (by := (await tx[AuditLog].undone_by([entry.act])).get(entry.act)) is not None:
             raise Conflict(f"{id} was undone by {by} already. To have it done again, undo that.")
@@ -111,63 +116,67 @@ class AuditService:
         if later := (await tx[AuditLog].standing_on(entries)).get(
             act.id
         ):  # written while this waited for what it changes
-            raise UndoUnavailable(_standing(later))
-        return ToldEntry(entry, tx.recorded.changes[done].entry, _undone(tx.recorded.changes[done].entry))
+            raise UndoUnavailable(_dependency_detail(later))
+        return ToldEntry(entry, tx.recorded.changes[done].entry, _undone_detail(tx.recorded.changes[done].entry))
 
     async def _take_back(self, tx: Tx, act: Act, reversals: Reversals) -> None:
         try:
             await reversals.take_back(tx, act)
         except (Conflict, InvalidRequest, NotFound, PreconditionFailed, Unprocessable) as error:
-            later = await _maker(tx, getattr(error.__cause__, "later", None))
-            detail = error.detail if later is None else f"{error.detail} {_standing(later)}"
+            later = await _find_latest_entry(tx, getattr(error.__cause__, "later", None))
+            detail = error.detail if later is None else f"{error.detail} {_dependency_detail(later)}"
             raise UndoUnavailable(detail) from error
 
-    async def _told(self, tx: Tx, entries: Sequence[AuditEntry], reversals: Reversals) -> list[ToldEntry]:
+    async def _describe(self, tx: Tx, entries: Sequence[AuditEntry], reversals: Reversals) -> list[ToldEntry]:
         undone = await tx[AuditLog].undone_by([entry.act for entry in entries]) if entries else {}
         standing = [entry for entry in entries if entry.act not in undone and entry.context.reversible]
         shared = await tx[AuditLog].acts(sorted({entry.act for entry in standing})) if standing else ()
         refusals = await _refusals(tx, shared, reversals)
         return [
-            ToldEntry(one, by, _undone(by) if by else _never(one, reversals) or refusals.get(one.act))
+            ToldEntry(
+                one, by, _undone_detail(by) if by else _permanent_refusal(one, reversals) or refusals.get(one.act)
+            )
             for one in entries
             for by in [undone.get(one.act)]
         ]
 
     async def verify(self, tx: Tx, noted: Mapping[int, bytes] = _NOTHING) -> ChainReport:
-        """Check the tenant's whole chain; `noted` are hashes that entries of these numbers are known to have had."""
+        """Check the tenant's whole chain; `noted` are expected hashes by number."""
         oldest = tx.now - retention.AUDIT_ENTRIES
         old = (await tx[OrgStore].own()).created_at < oldest
         async with tx[AuditLog].chain() as (head, entries):
-            check = ChainCheck(tx.tenant, head, noted, oldest + _CLOCKS, may_be_purged=old)
+            check = ChainCheck(tx.tenant, head, noted, oldest + _CLOCK_TOLERANCE, may_be_purged=old)
             async for some in entries:
                 check.look_at(some)
         return check.report()
 
 
-def _never(entry: AuditEntry, reversals: Reversals) -> str | None:
-    """Why an entry can never be undone."""
+def _permanent_refusal(entry: AuditEntry, reversals: Reversals) -> str | None:
+    """Return why an entry can never be undone, or None."""
     return reversals.refusal(entry.context.operation) or (None if entry.context.reversible else BEFORE)
 
 
 async def _refusals(tx: Tx, entries: Sequence[AuditEntry], reversals: Reversals) -> dict[str, str]:
-    """Of acts that nobody has undone, given all their entries, why they cannot be undone, if they cannot."""
+    """Return, by act, why acts that are not undone yet cannot be undone; `entries` are all their entries."""
     found = (
-        {act: _standing(later) for act, later in (await tx[AuditLog].standing_on(entries)).items()} if entries else {}
+        {act: _dependency_detail(later) for act, later in (await tx[AuditLog].standing_on(entries)).items()}
+        if entries
+        else {}
     )
     for entry in entries:
-        if why := _never(entry, reversals):
+        if why := _permanent_refusal(entry, reversals):
             found[entry.act] = why
-        elif entry.kept and _is_over(entry, tx.now):
+        elif entry.kept and _has_expired(entry, tx.now):
             found[entry.act] = KEPT_NO_LONGER
     return found
 
 
-def _is_over(entry: AuditEntry, now: datetime) -> bool:
+def _has_expired(entry: AuditEntry, now: datetime) -> bool:
     return now >= entry.created_at + retention.KEPT_FOR_UNDOING
 
 
-async def _first(tx: Tx, entry: AuditEntry) -> AuditEntry:
-    """Return the first entry of the act that a chain of undos leads back to."""
+async def _find_original(tx: Tx, entry: AuditEntry) -> AuditEntry:
+    """Return the first entry of the act that a chain of undoing and redoing started from."""
     first = (await tx[AuditLog].acts([entry.act]))[0]
     while first.undoes is not None:
         found = await tx[AuditLog].acts([first.undoes])
@@ -179,17 +188,17 @@ async def _first(tx: Tx, entry: AuditEntry) -> AuditEntry:
     return first
 
 
-async def _maker(tx: Tx, target: object) -> str | None:
-    """Return the ID of the latest entry about a blocking target, or None."""
+async def _find_latest_entry(tx: Tx, target: object) -> str | None:
+    """Return the id of the latest entry about the conflicting resource, or None."""
     if not isinstance(target, str):
         return None
     page = await tx[AuditLog].page(PageRequest(1), AuditFilter(target=target))
     return page.items[0].id if page.items else None
 
 
-def _standing(later: str) -> str:
+def _dependency_detail(later: str) -> str:
     return f"The later change {later} stands on it; undo that first, or make the opposite change yourself."
 
 
-def _undone(by: str) -> str:
+def _undone_detail(by: str) -> str:
     return f"It was undone by {by}; undo that to have it done again."

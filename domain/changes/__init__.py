@@ -1,1 +1,1 @@
-"""Changes: following the event log, page by page or as it grows."""
+"""The change feed: pages of the event log, and following it as it grows."""

@@ -18,23 +18,23 @@ GROUP_OF = {
     "compare_at": "retail",
     "cost": "trade",
 }
-"""An offer's fields by group; all others are `base`."""
+"""Field groups of an offer's fields; other fields are in `base`."""
 NETWORK_GROUPS = frozenset({"base", "retail"})
-"""What a published catalogue grants to everybody."""
+"""Field groups that everybody may read of a published catalogue."""
 
 
 NETWORK = "network"
-"""The organisation, in name alone, whose logs hold what publishers' catalogues tell the holders of licences."""
+"""Pseudo-organisation whose logs hold the publishers' events for licence holders."""
 
 
 def network_of(livemode: bool) -> Tenant:
-    """Return the tenant that owns the network log of a mode."""
+    """Return the network log's tenant of a mode."""
     return Tenant(NETWORK, livemode)
 
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """A log as one tenant sees it: its own whole, the network's as its licences show it."""
+    """A log as one tenant sees it: its own log completely, the network log as its licences permit."""
 
     tenant: Tenant
     log: Tenant
@@ -51,29 +51,29 @@ class View:
 
     @property
     def of_network(self) -> bool:
-        """Return whether licences decide what is seen."""
+        """Whether licences decide what is visible."""
         return self.log != self.tenant
 
 
 BEGINNING = LogPosition()
 OPEN_END = 1 << 62
-"""No log goes so far: everything that is committed when it is read."""
+"""A position beyond every log: reads to everything that is committed."""
 
 
 @dataclass(frozen=True, slots=True)
 class FeedPosition:
-    """How far a reader has come: in its own log, and in the network's."""
+    """A reader's position in its own log and in the network log."""
 
     own: LogPosition = BEGINNING
     network: LogPosition = BEGINNING
 
     @property
     def numbers(self) -> tuple[int, int, int]:
-        """Return what of it changes as a reader goes on: position, and the network's epoch and position."""
+        """The numbers that change as a reader advances: own position, network epoch and position."""
         return self.own.position, self.network.epoch, self.network.position
 
     def behind(self, event: LoggedEvent) -> "FeedPosition":
-        """With that event read, too."""
+        """Return the position after this event as well."""
         if event.of_network:
             return FeedPosition(self.own, self.network.behind(event))
         return FeedPosition(self.own.behind(event), self.network)
@@ -81,10 +81,11 @@ class FeedPosition:
 
 @dataclass(frozen=True, slots=True)
 class LogBounds:
-    """How far a log goes: its newest event is at `last`, the high watermark, dated `time`; none up to `low` is kept.
+    """Range of a log.
 
-    Positions stand in the order of commits: nothing can appear at or below `last` any more. The present epoch began
-    behind the position `began`, or one before did, if that is lower: what was told of earlier epochs beyond it may be lost.
+    `last` is the newest position (high watermark), dated `time`; events up to `low` were deleted. Positions follow the
+    order of commits, so nothing can appear at or below `last` later. `began` is the lowest position at which the
+    present epoch or one since began; what earlier epochs delivered beyond it may be lost.
     """
 
     epoch: int = 0
@@ -95,25 +96,25 @@ class LogBounds:
 
     @property
     def end(self) -> LogPosition:
-        """Behind the newest event."""
+        """The position after the newest event."""
         return LogPosition(self.epoch, self.last, self.time)
 
     @property
     def start(self) -> LogPosition:
-        """Before the oldest event that is kept."""
+        """The position before the oldest event that is kept."""
         return LogPosition(self.epoch, self.low)
 
     def nearest(self, position: LogPosition) -> LogPosition:
-        """Return where one goes on who was at that position, and may hear again of what the log has lost and learnt anew."""
+        """Return the position to continue from after that one; events that the log lost and regained are repeated."""
         kept = self.last if position.epoch in (0, self.epoch) else min(self.began, self.last)
         return LogPosition(self.epoch, max(self.low, min(position.position, kept)))
 
     def named(self, position: LogPosition) -> LogPosition:
-        """Return the position with this epoch if it has none, as before the first epoch."""
+        """Return the position with this epoch if it has none."""
         return position if position.epoch else LogPosition(self.epoch, position.position, position.time)
 
     def holds(self, position: LogPosition) -> bool:
-        """Return whether one can go on from there without missing anything."""
+        """Return whether a reader can continue from the position without missing events."""
         if not self.low <= position.position <= self.last:
             return False
         if position.position == 0:
@@ -123,13 +124,13 @@ class LogBounds:
         return not position.differs(self.end)
 
     def beyond(self, position: LogPosition) -> bool:
-        """Return whether a position of this very epoch lies beyond the end, so that the log must have lost something."""
+        """Return whether a position of this epoch is beyond the end, so that the log must have lost events."""
         return position.epoch == self.epoch and position.position > self.last
 
 
 @dataclass(frozen=True, slots=True)
 class EventFilter:
-    """What a reader asks for; None means everything. `everything` adds the types that only webhooks carry."""
+    """Filter of events; None means all. `everything` includes the types that only webhooks carry."""
 
     types: frozenset[str] | None = None
     catalogues: frozenset[str] | None = None
@@ -137,11 +138,11 @@ class EventFilter:
 
     @property
     def narrow(self) -> bool:
-        """Return whether it may leave out so much that finding anything takes a long look."""
+        """Whether the filter may exclude so much that a search takes long."""
         return self.types is not None or self.catalogues is not None
 
     def matches(self, event: LoggedEvent) -> bool:
-        """Return whether the event is asked for."""
+        """Return whether the event passes the filter."""
         if not self.everything and event.type in OFF_THE_FEED:
             return False
         if self.types is not None and event.type not in self.types:
@@ -154,7 +155,7 @@ ALL = EventFilter(everything=True)
 
 @dataclass(frozen=True, slots=True)
 class EventBatch:
-    """Every event asked for up to `position`, of one log. `caught_up`: the end that was asked for is reached."""
+    """Matching events of one log up to `position`. `caught_up`: the requested end was reached."""
 
     events: Sequence[LoggedEvent]
     position: LogPosition
@@ -163,7 +164,7 @@ class EventBatch:
 
 @dataclass(frozen=True, slots=True)
 class FeedBatch:
-    """The same of everything that a reader sees."""
+    """Matching events of all logs of a reader up to `position`."""
 
     events: Sequence[LoggedEvent]
     position: FeedPosition
@@ -172,9 +173,9 @@ class FeedBatch:
 
 @dataclass(slots=True)
 class ChangePage:
-    """A page of the feed: the events' JSON, how many they are, and the position from which to go on.
+    """A page of the feed: the events' JSON, their number, and the position to continue from.
 
-    `caught_up`: at that position nothing more was to be had.
+    `caught_up`: no events follow that position.
     """
 
     position: FeedPosition
@@ -183,17 +184,17 @@ class ChangePage:
     caught_up: bool = False
 
     def add(self, batch: FeedBatch) -> None:
-        """Go on with these."""
+        """Append a batch and advance the position."""
         self.bodies += [event.body for event in batch.events]
         self.count += len(batch.events)
         self.position, self.caught_up = batch.position, batch.caught_up
 
     @property
     def full(self) -> bool:
-        """Return whether it has come to as many bytes as a page may have."""
+        """Whether the page has reached its maximum size in bytes."""
         return sum([len(body) for body in self.bodies]) >= CHANGES_BYTES
 
     @property
     def body(self) -> bytes:
-        """The events, separated by commas."""
+        """The events' JSON, separated by commas."""
         return b",".join(self.bodies)

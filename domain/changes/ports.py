@@ -13,7 +13,7 @@ from domain.kernel.tenancy import Tenant
 
 @dataclass(frozen=True, slots=True)
 class Splice:
-    """Events joined by commas, ready to stand in a JSON array; `position` is up to where they are all there is."""
+    """Events joined by commas for a JSON array, complete up to `position`."""
 
     count: int
     position: LogPosition
@@ -23,7 +23,7 @@ class Splice:
 
 @dataclass(frozen=True, slots=True)
 class Grant:
-    """What `holder` (`*` for everybody) may see of the network's event at `position`, which is `owner`'s."""
+    """Field groups that `holder` (`*` for everybody) may read of `owner`'s event at `position` of the network log."""
 
     position: int
     owner: str
@@ -33,40 +33,40 @@ class Grant:
 
 @dataclass(frozen=True, slots=True)
 class Recent:
-    """Events, newest first. Everything asked for from `position` on is among them."""
+    """Events, newest first, with all matching ones from `position` on."""
 
     events: Sequence[LoggedEvent]
     position: int
 
 
 class EventReader(Protocol):
-    """What feed, stream and webhooks read, and the relay that fills the network logs.
+    """Read access to event logs for feed, stream, webhooks and the network relay.
 
-    Whoever reads on from a position that the log does not hold, because it went back in time (a restore, a failover) or
-    has dropped what stood there by age, is told so by CursorExpired.
+    Reads raise CursorExpired for a position that the log does not hold, because it went back in time (a restore, a
+    failover) or deleted the events by age.
     """
 
     async def bounds(self, logs: Collection[Tenant]) -> Mapping[Tenant, LogBounds]:
-        """Return how far these logs go now; those that cannot be asked now are left out. Raises Unavailable if that is all."""
+        """Return the bounds of these logs; unreachable logs are omitted. Raises Unavailable if all are."""
         ...
 
     async def confirmed(self, log: Tenant) -> LogBounds:
-        """Return how far one log goes, asked as its own tenant: of a log that has moved, where it is by now. Raises Unavailable.
+        """Return a log's bounds, read as its own tenant, which finds logs that have moved.
 
-        Whoever concludes from bounds that something was lost must have asked so.
+        Raises Unavailable. Callers must use this before they conclude that events were lost.
         """
         ...
 
     async def begin_epoch(self, log: Tenant, after: LogPosition) -> None:
-        """Start a new epoch of a log that has lost the position, once."""
+        """Begin a new epoch, once, because the log of that epoch lost events that were delivered."""
         ...
 
     async def licensed(self, tenants: Collection[Tenant]) -> frozenset[Tenant]:
-        """Those of the tenants that may see anything of others' catalogues."""
+        """Return the tenants that may read any other catalogue."""
         ...
 
     async def grants(self, log: Tenant, after: int, up_to: int, tenants: Collection[Tenant]) -> Sequence[Grant]:
-        """Return what licences show these tenants of the events of a network's log between the positions."""
+        """Return the grants of these tenants for events of a network log between the positions."""
         ...
 
     async def page(
@@ -79,53 +79,52 @@ class EventReader(Protocol):
         *,
         most_bytes: int = CHANGES_BYTES,
     ) -> EventBatch:
-        """Return the first `limit` events after `after`, oldest first.
+        """Return the first `limit` events after `after`, oldest first, as stored in the log.
 
-        `end` is a position that is known to be there: a page that has found everything comes to it, or beyond.
-
-        Of the network log those that licences cover, with the groups to be shown and their whole body. It ends early with
-        the event whose body reaches `most_bytes` in all, and where few are asked for after a bounded look: `position`
-        tells up to where nothing else is to be had. Raises CursorExpired.
+        `end` is a position known to exist: a complete page reaches it or goes beyond. Of the network log only licensed
+        events are returned, with their field groups and whole bodies. The page ends early with the event whose body
+        reaches `most_bytes` in all, and, where few events match, after a bounded search up to `position`. Raises
+        CursorExpired.
         """
         ...
 
     async def recent(self, view: View, before: int, limit: int, wanted: EventFilter) -> Recent:
-        """Return the last `limit` events before a position, newest first; it may end early like `page`."""
+        """Return the last `limit` events below `before`, newest first; it ends early as `page` does."""
         ...
 
     async def splice(
         self, tenant: Tenant, after: LogPosition, end: LogPosition, limit: int, wanted: EventFilter
     ) -> Splice:
-        """Return the joined bodies of a `page` of the tenant's own log. Raises CursorExpired."""
+        """Return the joined bodies of `page`, of the tenant's own log. Raises CursorExpired."""
         ...
 
     async def at(self, view: View, positions: Sequence[int]) -> Sequence[LoggedEvent]:
-        """Return the events at the positions, oldest first, except deleted and hidden ones."""
+        """Return the events at those positions, oldest first; deleted and hidden ones are omitted."""
         ...
 
     async def later(self, tenant: Tenant, subject: str, after: int, limit: int) -> Sequence[LoggedEvent]:
-        """Return the tenant's newest `limit` events about the subject after a position."""
+        """Return the newest `limit` events of the tenant's own log about the subject after that position."""
         ...
 
     async def of_products(
         self, tenant: Tenant, products: Collection[str], after: int, limit: int
     ) -> Sequence[LoggedEvent]:
-        """Return the tenant's newest `limit` events about the products, their variants and offers, after a position.
+        """Return the newest `limit` events of the tenant's own log about these products, their variants and offers.
 
-        Everything behind the position is looked at, so whoever asks bounds it.
+        All events after the position are scanned, so callers must bound it.
         """
         ...
 
     async def counts(self, tenant: Tenant, after: int, since: datetime) -> Mapping[str, int]:
-        """Return how many of the tenant's own events behind the position, told since the moment, there are of each type."""
+        """Return the number of events of each type in the tenant's own log after the position and since the moment."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Published:
-    """Some of a publisher's events, in its order, for the network's log: those between two positions of its own.
+    """A publisher's events for the network log, in order.
 
-    `was` is the checkpoint that they follow, None for the first; `reached` the one that they lead to.
+    `was` is the checkpoint before them, None for the first; `reached` the one after.
     """
 
     owner: Tenant
@@ -135,41 +134,41 @@ class Published:
 
 
 class NetworkLog(Protocol):
-    """The network's logs, one for each mode, as the relay fills them."""
+    """The network logs, one for each mode, as the relay fills them."""
 
     async def publishers(self, among: Collection[Tenant] | None = None) -> Mapping[Tenant, LogBounds]:
-        """Return the bounds of all or some of the logs with published events."""
+        """Return the bounds of the publishers' logs, of all or those among these."""
         ...
 
     async def checkpoints(self, livemode: bool) -> Mapping[Tenant, LogPosition]:
-        """Up to where each publisher's events stand in the network's log of the mode. Raises Unavailable."""
+        """Return the position up to which each publisher's events are in the mode's network log. Raises Unavailable."""
         ...
 
     async def confirmed(self, owner: Tenant) -> LogBounds:
-        """EventReader.confirmed."""
+        """See EventReader.confirmed."""
         ...
 
     async def published(self, owner: Tenant, after: LogPosition, limit: int) -> Sequence[LoggedEvent]:
-        """Return the publisher's first `limit` published events after a position, oldest first."""
+        """Return the publisher's first `limit` published events after the position, oldest first."""
         ...
 
     async def append(self, log: Tenant, published: Sequence[Published]) -> bool:
-        """Append to a network's log, and move the checkpoints, in one transaction; then notify.
+        """Append to a network log and advance the checkpoints in one transaction; then notify.
 
-        Nothing is done, and False answered, when any of the checkpoints is not where it `was`: somebody else was faster.
+        Changes nothing and returns False if a checkpoint differs from its `was`.
         """
         ...
 
 
 class EventRendering(Protocol):
-    """JSON of events, the bytes that every reader gets."""
+    """JSON of events as all readers receive it."""
 
     def event(self, event: Event, tenant: Tenant, time: datetime) -> bytes:
-        """Return the encoded envelope with its data (docs/conventions.md#envelope)."""
+        """Return the envelope with its data (docs/conventions.md#envelope)."""
         ...
 
     def redacted(self, event: LoggedEvent, groups: frozenset[str]) -> bytes | None:
-        """Return the envelope limited to the field groups (docs/conventions.md#licences), or None if no change is visible."""
+        """Return the envelope with these field groups only (docs/conventions.md#licences); None if nothing remains."""
         ...
 
 
@@ -177,5 +176,5 @@ class FeedCursors(Protocol):
     """Opaque cursors of the change feed, bound to organisation and mode."""
 
     def sign(self, tenant: Tenant, position: FeedPosition) -> str:
-        """Return the cursor for the position."""
+        """Return the cursor that continues after the position."""
         ...

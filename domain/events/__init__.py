@@ -1,1 +1,1 @@
-"""Events: every change, as consumers hear of it."""
+"""Events that report changes to consumers."""

@@ -15,9 +15,9 @@ ON_REQUEST = frozenset[str]()
 
 @dataclass(frozen=True, slots=True)
 class EventType:
-    """One type: where it is heard, which part of the service it comes from, and whether test mode can send a sample of it.
+    """An event type: its channels, its part of the service, and whether test mode can send a sample.
 
-    `is_sent` tells whether anything sends it by now. The others may be subscribed to already, and are sent as samples at most.
+    `is_sent`: the service sends the type already. Other types can be subscribed to, and are sent as samples at most.
     """
 
     name: str
@@ -32,7 +32,7 @@ _BRAND = "service/brand"
 _SOURCES = "service/sources"
 _WEBHOOKS = "service/webhooks"
 _ROWS = (
-    # area, channels, the types that are sent, those that are not sent yet
+    # area, channels, types that are sent, types that are not sent yet
     (
         _CATALOGUE, FEED,
         "offer.changed offer.created product.created product.discontinued product.merged product.unmerged product.updated "
@@ -60,15 +60,15 @@ def _types() -> dict[str, EventType]:
 
 TYPES = _types()
 NOT_SENT_YET = frozenset(name for name, entry in TYPES.items() if not entry.is_sent)
-"""Types of what the service cannot do yet, for the documentation."""
+"""Types that the service does not send yet, for the documentation."""
 OFF_THE_FEED = tuple(sorted(name for name, entry in TYPES.items() if "feed" not in entry.channels))
-"""Types that neither the change feed nor the stream shows."""
+"""Types that are excluded from the change feed and the stream."""
 _COUNTED = ("product.", "variant.", "offer.")
 """Subjects whose every version has an event, so that a gap in versions means a missed event."""
 
 
 class FieldChange(NamedTuple):
-    """One changed field: dotted path, old and new value (None for none)."""
+    """A changed field: dotted path, old and new value (None for none)."""
 
     path: str
     old: Any
@@ -76,18 +76,18 @@ class FieldChange(NamedTuple):
 
 
 Changed: TypeAlias = tuple[str, Any, Any]
-"""What FieldChange is, without its name: for hot loops."""
+"""Plain tuple of FieldChange, for hot loops."""
 
 
 def omitted(field: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a changed field as JSON without its values, which are too large for the event."""
+    """Return a changed field as JSON without its values, which are too large; readers fetch the object instead."""
     rest = {name: value for name, value in field.items() if name not in ("path", "old", "new")}
     return {"path": field["path"], **rest, "omitted": True}
 
 
 @dataclass(frozen=True, slots=True)
 class Provenance:
-    """Where a field's new value comes from: source, method (`mapped`), confidence 0 to 1, when it was seen."""
+    """Origin of a field's new value: source, method (`mapped`), confidence 0 to 1, time of observation."""
 
     source: str
     method: str
@@ -97,11 +97,12 @@ class Provenance:
 
 @dataclass(slots=True)
 class Event:
-    """One change of one subject. `data` holds the ids of the subject and its parents, its `catalogue` aside; `fields` what changed.
+    """A change of one subject.
 
-    `version` is the subject's version with this change; `facets` groups an offer's changes (price, stock, availability).
-    `network` marks what holders of licences may hear too: the catalogue is published and the product listed. `origins` tell by
-    path where fields come from that have a `provenance` of their own.
+    `data` holds the ids of the subject and its parents except `catalogue`; `fields` the changed fields. `version` is
+    the subject's version after the change; `facets` groups an offer's changes (price, stock, availability). `network`
+    marks events for licence holders: the catalogue is published and the product listed. `origins` holds, by path, the
+    provenance of fields that have their own.
     """
 
     type: str
@@ -121,36 +122,36 @@ class Event:
     origins: Mapping[str, Provenance] = field(default_factory=dict)
 
     def identify(self, context: AuditContext) -> None:
-        """Give the event an id and a correlation id, where it has none.
+        """Set id and correlation id where they are missing.
 
         Args:
-            context: The request or job that the event comes from. Without one the event correlates with itself.
-
+            context: The request or job that caused the event. Without one the event correlates with itself.
         """
         self.id = self.id or new_id("evt")
         self.correlation_id = self.correlation_id or context.correlation_id or self.id
 
     @property
     def area(self) -> str:
-        """The part of the service that it comes from."""
+        """The part of the service that the event comes from."""
         return TYPES[self.type].area
 
     @property
     def product(self) -> str | None:
-        """The product that it is about: the subject itself, or what the subject belongs to."""
+        """The product that the event is about: the subject itself or its parent."""
         return self.subject if self.type.startswith("product.") else self.data.get("product")
 
     @property
     def previous_version(self) -> int | None:
-        """The version of the subject's last event, where every version has one; None for the first."""
+        """The version of the subject's last event, for types in which every version has one; None for the first."""
         return self.version - 1 if self.version > 1 and self.type.startswith(_COUNTED) else None
 
 
 @dataclass(frozen=True, slots=True)
 class LoggedEvent:
-    """An event as the log keeps it. `body` is the envelope's bytes; `product` the product it is about, if any.
+    """A stored event.
 
-    `groups` are the field groups that the reader may see (domain/changes/model.py); None for everything.
+    `body` is the envelope's bytes. `groups` are the field groups that the reader may see (domain/changes/model.py);
+    None for all.
     """
 
     position: int
@@ -167,12 +168,12 @@ class LoggedEvent:
 
     @property
     def of_network(self) -> bool:
-        """Whether it stands in the network log, and is shown as far as licences cover it."""
+        """Whether the event is in the network log and restricted by licences."""
         return self.groups is not None
 
 
 def weight_of(events: Sequence[LoggedEvent]) -> int:
-    """Bytes of the events' bodies."""
+    """Return the total bytes of the events' bodies."""
     return sum([len(event.body) for event in events])
 
 
@@ -187,14 +188,14 @@ def within(events: Sequence[LoggedEvent], limit: int, most_bytes: int) -> Sequen
 
 
 FURTHEST_BACK = timedelta(days=1)
-"""Times go with positions; those of the first releases did so within hours, as clocks and long transactions had it."""
+"""Tolerance of the order of times, which in the first releases followed positions only within hours."""
 
 
 @dataclass(frozen=True, slots=True)
 class LogPosition:
-    """A place in a log: behind the event at `position`, which is dated `time` (None where that is not known).
+    """A place in a log: after the event at `position`, dated `time` (None if unknown).
 
-    Whoever went back in time has another event there, or none: so a position tells whether it is of this very log.
+    A log that went back in time has another event or none there; the time reveals that.
     """
 
     epoch: int = 0
@@ -202,19 +203,19 @@ class LogPosition:
     time: datetime | None = None
 
     def behind(self, event: LoggedEvent) -> "LogPosition":
-        """Behind an event of the same log."""
+        """Return the position after an event of the same log."""
         return LogPosition(self.epoch, event.position, event.time)
 
     def differs(self, other: "LogPosition") -> bool:
-        """Whether the same number is another place there."""
+        """Return whether the same number denotes another event in the other position's log."""
         known = self.time is not None and other.time is not None
         return self.position == other.position and known and self.time != other.time
 
     def at(self, position: int) -> "LogPosition":
-        """At another position of the same log, of which nothing else is known."""
+        """Return another position of the same log, with unknown time."""
         return self if position == self.position else LogPosition(self.epoch, position)
 
     @property
     def since(self) -> datetime | None:
-        """Nothing behind it is dated before this; None where nothing is known."""
+        """The earliest time of later events; None if unknown."""
         return None if self.time is None else self.time - FURTHEST_BACK

@@ -1,4 +1,4 @@
-"""The event log of a tenant, appended to in the transaction."""
+"""The event log of a tenant, to which transactions append."""
 
 from collections.abc import Sequence
 from typing import Protocol
@@ -7,17 +7,17 @@ from domain.events.model import Event, LogPosition
 
 
 class EventLog(Protocol):
-    """In a tenant's transaction."""
+    """The event log in a tenant's transaction."""
 
     async def append(self, events: Sequence[Event]) -> None:
-        """Append in this order when the transaction commits; events without an id are given one at once.
+        """Append in this order when the transaction commits; events without an id get one at once.
 
         Subject rows must be locked before.
         """
         ...
 
     async def high_watermark(self) -> int:
-        """Return the tenant's current high watermark; later events are above it."""
+        """Return the present high watermark of the tenant's own log; later events are above it."""
         ...
 
     async def end(self) -> LogPosition:
@@ -25,5 +25,8 @@ class EventLog(Protocol):
         ...
 
     async def network_end(self) -> LogPosition:
-        """Return the current end of the network log in the tenant's mode. Raises Unavailable; return to a savepoint then."""
+        """Return the present end of the network log in the tenant's mode.
+
+        After Unavailable, roll back to a savepoint. Raises Unavailable.
+        """
         ...

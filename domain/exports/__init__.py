@@ -1,1 +1,1 @@
-"""Exports: everything there is at one moment, as files to download."""
+"""Exports: snapshots of products or of an organisation as files to download."""

@@ -1,4 +1,4 @@
-"""An export, the files that it comes to, and the states it goes through (docs/exports.md)."""
+"""Exports, their files and their states (docs/exports.md)."""
 
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
@@ -11,33 +11,33 @@ from domain.kernel.enums import StoredEnum
 from domain.kernel.tenancy import Tenant
 
 CARRY_OUT = "exports.carry_out"
-"""The kind of job that carries an export out."""
+"""The kind of job that writes an export."""
 OPEN_EXPORTS = 3
-"""How many exports of one organisation and mode may wait or run at once."""
+"""Maximum number of pending and running exports of one organisation and mode."""
 KEPT_EXPORTS = 20
-"""The files of so many exports of one organisation and mode are kept; a newer one has the oldest expire before its time."""
+"""Number of exports of one organisation and mode whose files are kept; a further export makes the oldest expire early."""
 DEATHS = 3
-"""How many attempts may end without a word before an export fails."""
+"""Number of attempts that ended without a result (worker crashes) after which an export fails."""
 FAILURES = 4
-"""How many attempts may fail before the export does."""
+"""Number of failed attempts after which an export fails."""
 LONGEST = timedelta(hours=12)
-"""After which an export is given up, however often it was begun."""
+"""Time since the first start after which an export fails."""
 LINK_LIFETIME = timedelta(hours=1)
-"""For how long a link to a file may be asked at most (see `link_expiry`); what is being downloaded then goes on."""
+"""Maximum lifetime of a download link (see `link_expiry`); downloads in progress continue."""
 MANIFEST = "manifest"
-"""The dataset of the file that closes an export, and tells of all others."""
+"""The dataset of an export's last file, which lists all others."""
 PRODUCTS = "products"
 
 
 class ExportKind(StoredEnum):
-    """What is exported."""
+    """Kinds of exports."""
 
     PRODUCTS = "products"
     ORGANISATION = "organisation"
 
 
 class ExportStatus(StoredEnum):
-    """Where an export stands."""
+    """States of an export."""
 
     PENDING = "pending"
     RUNNING = "running"
@@ -51,14 +51,14 @@ OPEN = frozenset({ExportStatus.PENDING, ExportStatus.RUNNING})
 
 @dataclass(frozen=True, slots=True)
 class ExportFilters:
-    """Which products are exported; as the list's filter of that name."""
+    """Filters of the exported products, as those of the product list."""
 
     updated_since: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class ExportFile:
-    """One file: what is in it, how many lines, its size packed, the SHA-256 of its bytes, and its key in the object store."""
+    """A file: dataset, number of lines, compressed size, SHA-256 of its bytes, and key in the object store."""
 
     dataset: str
     rows: int
@@ -69,11 +69,10 @@ class ExportFile:
 
 @dataclass(frozen=True, slots=True)
 class Export:
-    """What was asked for, and how far it is.
+    """An export and its progress.
 
-    `keys` are the objects that it has in the store, those of the attempt under way included; `changes_cursor` is
-    the feed's position at the moment that the export shows. `deaths` counts attempts that ended without a word,
-    `failures` those that failed.
+    `keys` are its objects in the store, including those of the attempt in progress; `changes_cursor` is the feed's
+    position at the time of the snapshot. `deaths` counts attempts that ended without a result, `failures` failed ones.
     """
 
     id: str
@@ -94,16 +93,16 @@ class Export:
 
     @property
     def over(self) -> bool:
-        """Whether there is nothing left to do."""
+        """Whether the export has ended."""
         return self.status not in OPEN
 
     @property
     def filtered(self) -> bool:
-        """Whether some products may be left out."""
+        """Whether filters may exclude products."""
         return self.filters != ExportFilters()
 
     def hopeless(self, now: datetime) -> bool:
-        """Whether another attempt would lead nowhere, or come too late."""
+        """Return whether no further attempt should be made."""
         late = self.started_at is not None and now - self.started_at > LONGEST
         return late or self.deaths >= DEATHS
 
@@ -112,43 +111,43 @@ class Export:
         return replace(self, deaths=self.deaths + 1)
 
     def begun(self, keys: tuple[str, ...], now: datetime) -> "Export":
-        """Return the export as started by a worker, which writes new objects."""
+        """Return the export after a worker started an attempt, which writes its own objects."""
         started = self.started_at or now
         return replace(self, status=ExportStatus.RUNNING, started_at=started, rows=0, keys=keys)
 
     def counted(self, rows: int) -> "Export":
-        """So many rows are written by now."""
+        """Return the export with the number of rows written so far."""
         return replace(self, rows=rows)
 
     def put_off(self) -> "Export":
-        """Return the export after a failed attempt that will be retried."""
+        """Return the export after a failed attempt that is retried."""
         return replace(self, status=ExportStatus.PENDING, rows=0, failures=self.failures + 1)
 
     def succeeded(self, files: tuple[ExportFile, ...], cursor: str, now: datetime) -> "Export":
-        """Everything is there to be downloaded."""
+        """Return the export with its completed files."""
         return replace(
             self,
             status=ExportStatus.SUCCEEDED,
-            rows=sum(one.rows for one in files if one.dataset != MANIFEST),
+            rows=sum(file.rows for file in files if file.dataset != MANIFEST),
             files=files,
-            keys=tuple(one.key for one in files),
+            keys=tuple(file.key for file in files),
             changes_cursor=cursor,
             completed_at=now,
             expires_at=now + retention.EXPORTS,
         )
 
     def failed(self, error: str, now: datetime) -> "Export":
-        """There will be no files."""
+        """Return the failed export, which has no files."""
         return replace(self, status=ExportStatus.FAILED, rows=0, keys=(), error=error, completed_at=now)
 
     def expired(self, now: datetime) -> "Export":
-        """Its files are deleted."""
+        """Return the export after the deletion of its files."""
         at = min(self.expires_at or now, now)
         return replace(self, status=ExportStatus.EXPIRED, files=(), keys=(), expires_at=at)
 
 
 class NewExportFilters(TypedDict, total=False):
-    """Which products are asked for."""
+    """Filters of a new export."""
 
     updated_since: datetime
 
@@ -158,7 +157,7 @@ class _Kind(TypedDict):
 
 
 class NewExport(_Kind, total=False):
-    """What is asked for."""
+    """Properties of a new export."""
 
     filters: NewExportFilters
 
@@ -167,5 +166,5 @@ AUDITED = Audited("export", ("kind", "status", "filters", "error", "expires_at")
 
 
 def job_of(export: Export, tenant: Tenant) -> NewJob:
-    """Return the job that executes the export; a tenant's exports execute one after another."""
+    """Return the job that writes the export; jobs of one tenant and mode run one after the other."""
     return NewJob(CARRY_OUT, f"exports:{tenant.mode}", tenant, {"export": export.id}, key=export.id)

@@ -1,4 +1,4 @@
-"""Exports in store."""
+"""Storage of exports, and compression of their files."""
 
 from collections.abc import AsyncGenerator, Callable, Sequence
 from datetime import datetime
@@ -11,72 +11,72 @@ from ports.unit_of_work import Store, Tx
 
 
 class ExportStore(Store[Export], Protocol):
-    """In a tenant's transaction."""
+    """Exports in a tenant's transaction."""
 
     async def take_turns(self) -> None:
-        """Whoever asks for exports of this tenant waits from here on until the transaction ends."""
+        """Lock the creation of exports of this tenant until the transaction ends."""
         ...
 
     async def open(self) -> int:
-        """How many wait or run."""
+        """Return the number of pending and running exports."""
         ...
 
     async def kept(self) -> Sequence[Export]:
-        """Those whose files are there, newest first."""
+        """Return the exports whose files exist, newest first."""
         ...
 
 
 class ExportUpkeep(Protocol):
-    """Across tenants, for the scheduler."""
+    """Exports across tenants, for the scheduler."""
 
     async def due(self, now: datetime, limit: int) -> Sequence[tuple[Tenant, str]]:
-        """Return exports whose files must be deleted, the longest overdue first: (tenant, ID)."""
+        """Return exports whose files are due for deletion, longest due first, as (tenant, id)."""
         ...
 
     async def waiting_since(self) -> datetime | None:
-        """When the one was asked for that waits the longest; None when none does. Raises Unavailable."""
+        """Return when the longest waiting export was requested; None if none waits. Raises Unavailable."""
         ...
 
 
 class Datasets(Protocol):
-    """What of an organisation its export holds beside the products: each line as that dataset's API read answers it."""
+    """Datasets of an organisation's export, each line as that dataset's API read returns it."""
 
     @property
     def names(self) -> Sequence[str]:
-        """The datasets, `products` among them, in the order of their files."""
+        """The datasets, including `products`, in the order of their files."""
         ...
 
     @property
     def scopes(self) -> frozenset[str]:
-        """The permissions that reading all of them takes."""
+        """The scopes that reading all datasets requires."""
         ...
 
     def lines(self, tx: Tx, dataset: str) -> AsyncGenerator[Lines, None]:
-        """All of a dataset, in portions."""
+        """Yield all lines of a dataset in portions."""
         ...
 
 
 class Packer(Protocol):
-    """One file's; each call may take a while, and lets other threads run meanwhile."""
+    """Compressor of one file. Calls may block for a while and release the interpreter lock."""
 
     @property
     def size(self) -> int:
-        """How many bytes have come out so far."""
+        """The number of bytes returned so far."""
         ...
 
     @property
     def sha256(self) -> str:
-        """The hexadecimal SHA-256 of what has come out so far."""
+        """The hexadecimal SHA-256 of the bytes returned so far."""
         ...
 
     def pack(self, data: bytes) -> bytes:
-        """Compress the data and return the available output, which may be empty."""
+        """Return compressed bytes for the data; may be empty."""
         ...
 
     def end(self) -> bytes:
-        """Return the rest of the output, once."""
+        """Return the remaining bytes, once."""
         ...
 
 
 Packing = Callable[[], Packer]
-"""Begins a file."""
+"""Factory of the compressor of a file."""

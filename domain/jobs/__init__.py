@@ -1,1 +1,1 @@
-"""Work to be done later, as rows of the same transaction as what it is about."""
+"""Background jobs, stored in the transaction of the change that needs them."""

@@ -1,4 +1,4 @@
-"""A job: what to do, in which lane, when, and who holds it for how long."""
+"""Jobs, their lanes and leases."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -7,13 +7,13 @@ from typing import Any
 
 from domain.kernel.tenancy import Actor, AuditContext, Tenant
 
-_OF = "/"
+_SEPARATOR = "/"
 _TRACE = "traceparent"
-"""Under which name the arguments that are stored hold what a job follows from; kinds of jobs have none of that name."""
+"""The name of the stored argument that holds a job's trace context; no kind of job has an argument of that name."""
 LANES_OF_ONE = 16
-"""How many lanes of one organisation are under way at a time, so that it leaves room for others."""
+"""Maximum number of lanes of one organisation in progress, so that others get their turn."""
 MAX_DELAY = timedelta(days=31)
-"""The longest time for which a job can be put off."""
+"""The longest delay of a job."""
 
 
 def bounded_run_at(run_at: datetime, now: datetime) -> datetime:
@@ -22,19 +22,22 @@ def bounded_run_at(run_at: datetime, now: datetime) -> datetime:
 
 
 def lane_of(org: str, lane: str) -> str:
-    """Return the name of an organisation's lane in queue and workers; it contains the organisation, so that its node is known."""
-    return f"{org}{_OF}{lane}"
+    """Return the queue's name of an organisation's lane; it contains the organisation, which locates the jobs."""
+    return f"{org}{_SEPARATOR}{lane}"
 
 
 def parted(lane: str) -> tuple[str | None, str]:
-    """Whose lane it is, and what its jobs call it; None for whoever's, as a queue may still name it after an upgrade."""
-    org, of, name = lane.partition(_OF)
-    return (org, name) if of else (None, lane)
+    """Split the queue's name of a lane into organisation and lane.
+
+    The organisation is None in names of older releases.
+    """
+    org, separator, name = lane.partition(_SEPARATOR)
+    return (org, name) if separator else (None, lane)
 
 
 @dataclass(frozen=True, slots=True)
 class NewJob:
-    """Work to queue. Jobs of one lane run one after the other; `key` (unique while open) makes asking twice harmless."""
+    """Work to queue. Jobs of one lane run one after the other; `key` (unique while open) makes queueing idempotent."""
 
     kind: str
     lane: str
@@ -46,10 +49,10 @@ class NewJob:
 
 @dataclass(frozen=True, slots=True)
 class ClaimedJob:
-    """A job that this worker holds until its lease ends. `attempt` fences it: who claims it next has a higher one.
+    """A job that this worker holds until its lease ends.
 
-    `lapsed`: whoever held it before let the lease run out, so that attempt may have ended without a word. `trace` is the
-    context of what queued it, where that is traced.
+    `attempt` is the fencing token: each claim raises it. `lapsed`: the previous lease ran out, so that attempt may have
+    ended without a result. `trace` is the trace context of what queued the job, if any.
     """
 
     id: str
@@ -73,7 +76,7 @@ class ClaimedJob:
 
 @dataclass(frozen=True, slots=True)
 class Backlog:
-    """What is open in lanes of one kind (`source` of `source:<id>`): due and in nobody's hands, in hand, and due since when."""
+    """Open jobs in lanes of one kind (`source` of `source:<id>`): waiting, held, and when the oldest was due."""
 
     lanes: str
     waiting: int
@@ -82,18 +85,18 @@ class Backlog:
 
     @classmethod
     def of(cls, parts: Sequence["Backlog"]) -> "Backlog":
-        """Of several places, as one."""
+        """Combine the backlogs of several databases."""
         oldest = min((part.oldest for part in parts if part.oldest is not None), default=None)
         return cls(parts[0].lanes, sum(part.waiting for part in parts), sum(part.held for part in parts), oldest)
 
 
 def with_trace(args: Mapping[str, Any], trace: str | None) -> Mapping[str, Any]:
-    """Return the arguments as they are stored, with the trace."""
+    """Return the arguments as they are stored."""
     return args if trace is None else {**args, _TRACE: trace}
 
 
 def without_trace(args: Mapping[str, Any]) -> tuple[Mapping[str, Any], str | None]:
-    """Return the original arguments and the trace."""
+    """Return the original arguments and the trace context."""
     if _TRACE not in args:
         return args, None
     return {name: value for name, value in args.items() if name != _TRACE}, args[_TRACE]

@@ -1,4 +1,4 @@
-"""The jobs table: the truth about work to be done (architecture §5)."""
+"""The jobs table, the authoritative record of work to do (architecture §5), and the queue that wakes workers."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
@@ -9,10 +9,10 @@ from domain.jobs.model import Backlog, ClaimedJob, NewJob
 
 
 class JobStore(Protocol):
-    """In a tenant's transaction: queue work, finish work, put it off."""
+    """Jobs in a tenant's transaction."""
 
     async def add(self, job: NewJob) -> str:
-        """Queue a job; answers its id, or that of the open job with the same key."""
+        """Queue a job; return its id, or that of the open job with the same key."""
         ...
 
     async def hold(self, job: ClaimedJob, lease: timedelta) -> None:
@@ -24,68 +24,74 @@ class JobStore(Protocol):
         ...
 
     async def put_off(self, job: ClaimedJob, run_at: datetime) -> None:
-        """Have the job run again at that time. Raises LeaseLost."""
+        """Reschedule the job. Raises LeaseLost."""
         ...
 
 
 class Dispatch(Protocol):
-    """Across tenants, each call a transaction of its own: what relay and workers need."""
+    """Jobs across tenants, for relay and workers; each call is its own transaction."""
 
     async def lanes_due(self, limit: int) -> Sequence[str]:
-        """Mark due, undispatched jobs (and those whose lease lapsed) as dispatched; answers their lanes, fairly.
+        """Mark due, undispatched jobs (and those with lapsed leases) as dispatched; return their lanes.
 
-        At most LANES_OF_ONE lanes of one organisation are under way; organisations take turns.
+        Organisations take turns, each with at most LANES_OF_ONE lanes in progress.
         """
         ...
 
     async def next_due(self) -> datetime | None:
-        """When the earliest waiting or leased job falls due, or None."""
+        """Return when the earliest waiting or leased job is due, or None."""
         ...
 
     async def claim(self, lane: str, limit: int, lease: timedelta) -> Sequence[ClaimedJob]:
-        """Take due jobs of the lane, oldest first; each taken job's attempt rises by one."""
+        """Claim due jobs of the lane, oldest first; each claim raises the job's attempt by one."""
         ...
 
     async def renew(self, job: ClaimedJob, lease: timedelta) -> bool:
-        """Hold the job longer; False when it is lost."""
+        """Extend the lease; return False if it is lost."""
         ...
 
     async def release(self, job: ClaimedJob, run_at: datetime) -> None:
-        """Give an unfinished job back, to be claimed again at that time."""
+        """Release an unfinished job, to be claimed again at that time."""
         ...
 
     async def backlog(self, most: int | None = None) -> Sequence[Backlog]:
-        """Count the open jobs by kinds of lanes, at most `most` of them; jobs that are not due yet are left out."""
+        """Return the numbers of open jobs by kind of lane.
+
+        At most `most` jobs are counted; jobs that are not due are omitted.
+        """
         ...
 
     async def reset_dispatched(self) -> None:
-        """Every wake was lost: have all waiting jobs dispatched anew."""
+        """Mark all waiting jobs as undispatched, because all wakes may have been lost."""
         ...
 
 
 Start = Callable[[str], Awaitable[None]]
-"""Begins to drain a lane, as soon as the process has room for one more."""
+"""Starts to drain a lane as soon as the process has a free slot."""
 
 
 class Queue(Protocol):
-    """Losing everything in it loses nothing: a relay notices by `epoch` and wakes every waiting lane again."""
+    """A queue of wakes that may lose its contents.
+
+    The relay then detects a new `epoch` and wakes every waiting lane again.
+    """
 
     async def wake(self, lane: str) -> None:
-        """Have some worker drain the lane soon; many wakes of one lane may become one."""
+        """Request that a worker drains the lane soon; wakes of one lane may be merged."""
         ...
 
     async def epoch(self) -> str:
-        """Return a mark of the queue's memory; a different one means that wake-ups were lost."""
+        """Return the id of the queue's memory; a different one means that wakes were lost."""
         ...
 
     async def healthy(self) -> bool:
-        """Whether wakes get through now."""
+        """Return whether wakes can be delivered now."""
         ...
 
 
 class LaneSource(Protocol):
-    """Where a worker's lanes are named: the queue's other side, or the database itself."""
+    """The source of a worker's lanes: the queue or the database."""
 
     async def serve(self, start: Start, stop: asyncio.Event) -> None:
-        """Until `stop`: `await start(lane)` for each lane to drain. Raises Unavailable when the source is lost."""
+        """Call `start(lane)` for each lane to drain, until `stop` is set. Raises Unavailable if the source is lost."""
         ...

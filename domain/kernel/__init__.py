@@ -1,1 +1,1 @@
-"""Words that every area shares: identifiers, money, tenancy, paging, errors."""
+"""Shared basics of all areas: identifiers, money, tenancy, paging, errors."""

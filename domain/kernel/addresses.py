@@ -1,7 +1,7 @@
-"""Which addresses a source or a webhook endpoint may name: what can be told from the text alone (docs/conventions.md#outbound-safety).
+"""Early checks of the addresses that a source or webhook endpoint may name (docs/conventions.md#outbound-safety).
 
-Names are looked up, and their addresses judged, each time a connection is made; this only refuses early what can
-never be reached.
+Names are resolved, and their addresses checked, at each connection. These checks only refuse early what can never be
+reached.
 """
 
 import ipaddress
@@ -9,7 +9,7 @@ import re
 from urllib.parse import urlsplit
 
 SETTING = "JOINERY_ALLOW_PRIVATE_HOSTS"
-"""The operator's setting that lets named hosts through (docs/configuration.md)."""
+"""The operator's setting that permits named hosts (docs/configuration.md)."""
 PORTS = frozenset({80, 443})
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 _NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
@@ -28,19 +28,20 @@ _ODD_NUMBER = re.compile(r"(0x[0-9a-f]*|\d+)(\.(0x[0-9a-f]*|\d+)){0,3}\.?")
 
 
 def refusal(url: str, allowed: frozenset[str], ports: frozenset[int] | None = PORTS) -> str | None:
-    """Why the service will not ask this URL, as a sentence, or None.
+    """Return why the service will not request this URL, as a sentence, or None.
 
-    `allowed`: `host` or `host:port` in lower case, asked wherever they are; others on these `ports` only (None: any).
+    `allowed` contains `host` or `host:port` in lower case, which are always permitted; other hosts only on these
+    `ports` (None: any).
     """
     try:
         parts = urlsplit(url)
         host, port = parts.hostname, parts.port or (443 if parts.scheme == "https" else 80)
     except ValueError:
-        return "The URL cannot be read; write it as https://host/path."
+        return "The URL is malformed. Write it as https://host/path."
     if parts.scheme not in ("http", "https") or not host:
         return "The URL must start with http:// or https:// and name a host."
     if parts.username is not None or parts.password is not None:
-        return "Take the user name and the password out of the URL; they are not read from there."
+        return "Remove the user name and password from the URL."
     name = f"[{host}]" if ":" in host else host.rstrip(".")
     if allowed & {host, name, f"{name}:{port}"}:
         return None
@@ -51,13 +52,13 @@ def refusal(url: str, allowed: frozenset[str], ports: frozenset[int] | None = PO
 
 
 def remedy(host: str, port: int) -> str:
-    """Return the remedies for a refused host: a public address, or a setting of the operator."""
+    """Return the two ways to reach a refused host; the second is the operator's."""
     name = f"[{host}]" if ":" in host and not host.startswith("[") else host
     return f"Use a public address, or have the operator of this service add {name}:{port} to {SETTING}."
 
 
 def is_loopback(address: str) -> bool:
-    """Whether the IP address is this machine's own."""
+    """Return whether the IP address is a loopback address."""
     try:
         found = ipaddress.ip_address(address)
     except ValueError:
@@ -67,9 +68,9 @@ def is_loopback(address: str) -> bool:
 
 
 def is_public(address: Address) -> bool:
-    """Return whether an address may be reached: global unicast, and none inside it that may not be.
+    """Return whether the address, and any address inside it, is global unicast.
 
-    Addresses inside are IPv4-mapped, 6to4 (RFC 3056) and NAT64 (RFC 6052) ones; Teredo's (RFC 4380) are never reached.
+    Addresses inside are IPv4-mapped, 6to4 (RFC 3056) and NAT64 (RFC 6052) ones; Teredo's (RFC 4380) are never public.
     """
     if isinstance(address, ipaddress.IPv6Address):
         if address.scope_id is not None:
@@ -87,12 +88,12 @@ def is_public(address: Address) -> bool:
 def _host_refusal(host: str) -> str | None:
     name = host.rstrip(".")
     if name == "localhost" or name.endswith(".localhost"):
-        return "The host is this machine itself; only public addresses are reached."
+        return "The host is this machine. Only public addresses are allowed."
     try:
         address = ipaddress.ip_address(name)
     except ValueError:
         return (
-            "The address is not written as four numbers from 0 to 255 with dots between."
+            "Write the address as four numbers from 0 to 255, separated by dots."
             if _ODD_NUMBER.fullmatch(name)
             else None
         )

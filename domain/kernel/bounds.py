@@ -1,8 +1,8 @@
-"""How much one product, event, page and follower may come to: what is beyond is left out, and told.
+"""Maximum sizes of products, events, pages and followers; anything beyond is omitted and reported.
 
-Each number is well above what vendors really have, and low enough that the largest of its kind harms nobody. Measured over
-15,500 products of 30 real feeds: at most 99 variants (shop platforms allow 2,048), 32 pictures (they allow 250), 29 features,
-8 KiB an event, 64 KiB a document.
+Each limit is well above real vendors' data, and low enough that the largest of its kind harms nobody. Measured over
+15,500 products of 30 real feeds: at most 99 variants (shop platforms allow 2,048), 32 pictures (they allow 250), 29
+features, 8 KiB an event, 64 KiB a document.
 """
 
 KIB = 1 << 10
@@ -15,15 +15,15 @@ ROWS = 10_000
 SHEET_ROW_BYTES = 4 * KIB
 """A longer row counts as several."""
 VARIANTS = 2_500
-"""Variants that one reading of a feed, or one record, states of a product."""
+"""Variants that one import of a feed, or one record, may state for a product."""
 OFFERS = 500
 """Offers of one variant: its locations."""
 ITEMS = 500
 """Entries of a list: tags, features, pictures, materials, parts, boxes."""
 AXES = 50
-"""Axes of a variant, which events tell one by one; shop platforms allow three."""
+"""Axes of a variant, which events list individually; shop platforms allow three."""
 ITEM_CHARS = 2_048
-"""Characters of one text in a list, an address too."""
+"""Characters of one text or URL in a list."""
 PRODUCT_LIST_BYTES = 128 * KIB
 """Bytes of one of a product's lists, as JSON: 250 pictures with long addresses and texts."""
 VARIANT_LIST_BYTES = 32 * KIB
@@ -32,20 +32,20 @@ VARIANT_LIST_BYTES = 32 * KIB
 # A product as it is kept
 
 VARIANTS_HELD = 2 * VARIANTS
-"""Variants that a product keeps: those that are stated, and as many that once were."""
+"""Variants that a product keeps: current ones, and as many former ones."""
 PRODUCT_BYTES = 8 * MIB
 """Bytes of a product's variants and offers together, as JSON: 2,048 variants at eight locations each."""
 
 # Events, and who reads them
 
 EVENT_BYTES = 128 * KIB
-"""Bytes of one event. A larger one tells the paths that changed, and its largest values are left out."""
+"""Bytes of one event. A larger one lists the changed paths and omits its largest values."""
 CHANGES_BYTES = 1 * MIB
-"""Bytes of a page of the change feed, and of a look into the log for one who is behind."""
+"""Bytes of a page of the change feed, and of one read of the log for a reader that is behind."""
 LIST_BYTES = 4 * MIB
 """Bytes of a page of any other list."""
 FOLLOWER_BYTES = 8 * MIB
-"""Bytes of events held for one follower of the log; one that is slower goes on from the log itself."""
+"""Bytes of events held for one follower of the log; a slower one falls back to reading the log."""
 READ_BYTES = 4 * MIB
 """Bytes that are read from the log at a time for all followers of a tenant."""
 TENANT_BYTES = 16 * MIB
@@ -58,12 +58,12 @@ STREAM_BYTES = 128 * KIB
 # Webhooks
 
 PAYLOAD_BYTES = 512 * KIB
-"""Bytes of the object that a fat payload carries; a larger one is left out."""
+"""Bytes of the object that a fat payload carries; a larger one is omitted."""
 DOCUMENT_BYTES = 1 * MIB
-"""Bytes of the document out of which such an object is taken."""
+"""Bytes of the document from which such an object is taken."""
 QUEUE_BYTES = 4 * MIB
-"""Bytes of events that one endpoint's queue has at hand; the others are read from the log when they are sent."""
+"""Bytes of events that one endpoint's queue holds; others are read from the log when they are sent."""
 OUTCOME_BYTES = 16 * KIB
-"""So much of a sent body counts as one outcome that waits for the store."""
+"""Bytes of a sent body that count as one outcome waiting to be stored."""
 COMBINED = 1_000
 """Events that are combined into one delivery."""

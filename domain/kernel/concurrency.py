@@ -1,4 +1,4 @@
-"""Bounds what is in hand at once, so that no organisation fills a process."""
+"""Concurrency limits, so that no organisation fills a process."""
 
 import asyncio
 from collections import Counter, deque
@@ -9,17 +9,16 @@ from domain.kernel.errors import Overloaded, RateLimited
 
 
 class ConcurrencyLimit:
-    """The one limit of how much may be in hand, by key (an organisation, an address) and in total.
+    """Limit of the amount in use, by key (an organisation, an address) and in total.
 
-    `holding` and `take` refuse what exceeds a bound; `slot` waits for room. What is free goes to the key that holds the
-    least, and among those to who has waited longest.
+    `holding` and `take` refuse what exceeds a bound; `slot` waits for room. Free capacity goes to the key that holds
+    the least, and among those to the longest waiting.
 
     Args:
-        total: The most of all keys together; None for no bound.
-        each: The most of one key; half of `total`, and at least 1, unless it is given.
+        total: The maximum of all keys together; None for no bound.
+        each: The maximum of one key; by default half of `total`, and at least 1.
         noun: What is counted, in the plural, for the text of a refusal.
-        retry_after: Seconds after which whoever was refused may try again.
-
+        retry_after: Seconds after which a refused caller may retry.
     """
 
     def __init__(
@@ -36,12 +35,11 @@ class ConcurrencyLimit:
         return self._held[key]
 
     def check(self, key: str, amount: int = 1) -> None:
-        """Refuse so much more of a key.
+        """Check that a key may use this amount more.
 
         Raises:
-            RateLimited: The key would hold too much.
+            RateLimited: The key would exceed its maximum.
             Overloaded: All keys together would.
-
         """
         if self._held[key] + amount > self.each:
             raise RateLimited(
@@ -51,17 +49,17 @@ class ConcurrencyLimit:
             raise Overloaded(retry_after=max(2, self._retry_after))
 
     def take(self, key: str, amount: int = 1) -> None:
-        """Count so much more, until `release`. Raises what `check` raises, with nothing counted."""
+        """Add the amount until `release`. Raises what `check` raises, with nothing counted."""
         self.check(key, amount)
         self.add(key, amount)
 
     def add(self, key: str, amount: int = 1) -> None:
-        """Count so much more, whatever the bounds."""
+        """Add the amount, regardless of the bounds."""
         self._held[key] += amount
         self.in_hand += amount
 
     def release(self, key: str, amount: int = 1) -> None:
-        """Count so much less, and let in who waits."""
+        """Subtract the amount and admit waiting callers."""
         self.in_hand -= amount
         self._held[key] -= amount
         if not self._held[key]:
@@ -70,7 +68,7 @@ class ConcurrencyLimit:
 
     @contextmanager
     def holding(self, key: str, *, checked: bool = True) -> Iterator[None]:
-        """Count one more of a key meanwhile; unless `checked`, whatever the bounds. Raises what `check` raises."""
+        """Count one more of a key meanwhile; unless `checked`, regardless of the bounds. Raises what `check` raises."""
         if checked:
             self.check(key)
         self.add(key)
@@ -81,7 +79,7 @@ class ConcurrencyLimit:
 
     @asynccontextmanager
     async def slot(self, key: str) -> AsyncIterator[None]:
-        """Wait until one more of a key may be in hand, and count it meanwhile."""
+        """Wait until there is room for one more of a key, and count it meanwhile."""
         entry = key, asyncio.get_running_loop().create_future()
         self._waiting.append(entry)
         self._admit()
@@ -99,7 +97,7 @@ class ConcurrencyLimit:
             able = [entry for entry in self._waiting if not entry[1].done() and self._held[entry[0]] < self.each]
             if not able:
                 return
-            key, turn = entry = min(able, key=lambda one: self._held[one[0]])  # the first of the least
+            key, turn = entry = min(able, key=lambda waiter: self._held[waiter[0]])  # the first with the least
             self._waiting.remove(entry)
             self.add(key)
             turn.set_result(None)

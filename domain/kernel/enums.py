@@ -1,11 +1,11 @@
-"""Enums whose values are kept in rows."""
+"""Enums whose values are stored."""
 
 from enum import StrEnum
 from typing import Self
 
 
 class StoredEnum(StrEnum):
-    """What a row says may come from a later release, which was taken back: an unknown word is kept and shown as it is."""
+    """Enum that keeps unknown stored values, which a later release may have written before a downgrade."""
 
     @classmethod
     def _missing_(cls, value: object) -> Self | None:

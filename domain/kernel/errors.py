@@ -39,7 +39,7 @@ class DomainError(Exception):
 
     @classmethod
     def of(cls, field: str, code: str, detail: str) -> Self:
-        """Return the error for a single invalid field, with its dotted path, code and detail."""
+        """Return the error for one field, by its dotted path, code and sentence."""
         return cls(detail, fields=(FieldError(field, code, detail),))
 
 

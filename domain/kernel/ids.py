@@ -1,7 +1,7 @@
 """Public identifiers: a prefix, an underscore and 22 base62 characters (docs/conventions.md#identifiers).
 
-The 22 characters are a UUIDv7 (RFC 9562) written in base62, so that ids sort by the time of their making when
-compared byte by byte, and keys stay index-friendly.
+The 22 characters are a UUIDv7 (RFC 9562) in base62, so that ids sort bytewise by time of creation and keys stay index-
+friendly.
 """
 
 import re
@@ -64,7 +64,7 @@ NOUNS = {
     "pky": "a passkey",
     "grt": "a grant to an app",
 }
-"""The prefix of each kind of id, and what such a thing is called."""
+"""The noun of each id prefix, with its article."""
 PREFIXES = frozenset(NOUNS)
 
 _PAIRS = tuple(a + b for a in ALPHABET for b in ALPHABET)
@@ -81,7 +81,7 @@ def encode(number: int) -> str:
 
 
 def _five(number: int) -> str:
-    """Ten characters of a number that is small enough to be divided fast."""
+    """Return ten base62 characters of a number below 62^10."""
     number, e = divmod(number, 3844)
     number, d = divmod(number, 3844)
     number, c = divmod(number, 3844)
@@ -101,13 +101,13 @@ _CORRECTED = 60_000
 
 
 class _Sequence:
-    """Numbers that rise within this process (RFC 9562 §6.2, method 2) in any thread, unless a wrong clock is corrected."""
+    """Generator of increasing numbers in this process (RFC 9562 §6.2, method 2), unless a wrong clock is corrected."""
 
     def __init__(self) -> None:
         self.begin()
 
     def begin(self) -> None:
-        """Begin with other numbers."""
+        """Reset the generator with a new random seed."""
         self._lock = Lock()
         self._random = Random(secrets.randbits(256))  # noqa: S311  ids are unique, not secret
         self._milliseconds = 0
@@ -130,33 +130,33 @@ _SEQUENCE = _Sequence()
 
 
 def begin_anew() -> None:
-    """Make other identifiers from now on: a process that was forked has to, for it would make those of its parent."""
+    """Reset the generator of identifiers. A forked process must do so, or it would generate those of its parent."""
     _SEQUENCE.begin()
 
 
 def new_id(prefix: str) -> str:
-    """Return a new unique identifier with the prefix; identifiers of one process sort by creation."""
+    """Return a new, unique identifier with the prefix; those of one process sort by creation."""
     return f"{prefix}_{encode(_SEQUENCE.next())}"
 
 
 def from_digest(prefix: str, digest: bytes) -> str:
-    """Return a permanent identifier, made of the first 16 bytes of a digest, for objects that a release defines."""
+    """Return a permanent identifier from the first 16 bytes of a digest, for things that a release defines."""
     return f"{prefix}_{encode(int.from_bytes(digest[:16], 'big') % _MAX)}"
 
 
 def pattern_of(prefix: str) -> str:
-    """Return the regular expression of identifiers with the prefix, as used in schemas."""
+    """Return the regular expression of identifiers with this prefix, for schemas."""
     return f"^{prefix}_[0-9A-Za-z]{{{LENGTH}}}$"
 
 
 def prefix_in(pattern: str) -> str | None:
-    """Return the prefix of a pattern that `pattern_of` returned, or None for any other pattern."""
+    """Return the prefix of an identifier pattern, or None for another pattern."""
     prefix = pattern[1:].partition("_")[0]
     return prefix if prefix in NOUNS and pattern == pattern_of(prefix) else None
 
 
 def is_id(prefix: str, text: str) -> bool:
-    """Whether `text` is a well-formed identifier with this prefix."""
+    """Return whether `text` is a well-formed identifier with this prefix."""
     return (
         len(text) == len(prefix) + 1 + LENGTH
         and text.startswith(prefix + "_")
@@ -165,6 +165,6 @@ def is_id(prefix: str, text: str) -> bool:
 
 
 def kind_of(text: str) -> str | None:
-    """Return the kind of object that an ID belongs to, such as `a product`; None for any other text."""
+    """Return the noun of an identifier, such as `a product`, or None if the text is not one."""
     prefix = text.partition("_")[0]
     return NOUNS[prefix] if prefix in NOUNS and is_id(prefix, text) else None

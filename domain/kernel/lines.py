@@ -1,10 +1,10 @@
-"""Documents one a line, as bytes: what is copied from store to file without being looked into."""
+"""Lines of documents as bytes that are copied from store to file unparsed."""
 
 from typing import NamedTuple
 
 
 class Lines(NamedTuple):
-    """So many whole lines, each ended by a newline."""
+    """Complete lines, each ended by a newline."""
 
     rows: int
     data: bytes

@@ -1,4 +1,4 @@
-"""How addresses of mail are compared: two that may be two people's are never taken for one."""
+"""Comparison of mail addresses; addresses that may belong to two people never compare equal."""
 
 import string
 
@@ -6,8 +6,9 @@ _LOWER = str.maketrans(string.ascii_uppercase, string.ascii_lowercase)
 
 
 def address_key(email: str) -> str:
-    """Return an email address or domain in the form in which it is compared: A to Z in lower case.
+    """Return an address or domain in the form for comparison: only A to Z are lower-cased.
 
-    Nothing else is folded: ß and ss, or the sign of the kelvin and k, stand in addresses that belong to two people.
+    Other case folding would equate addresses of different people, such as those with ß and ss, or with the kelvin sign
+    and k.
     """
     return email.strip().translate(_LOWER)

@@ -20,7 +20,7 @@ EXPONENTS: Final[dict[str, int]] = {
 
 
 def minor_units(amount: Decimal, currency: str) -> int:
-    """`amount` in minor units, rounded half up once.
+    """Return `amount` in minor units, rounded half up once.
 
     Raises KeyError for a currency that ISO 4217 does not list.
     """

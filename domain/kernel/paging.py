@@ -1,4 +1,4 @@
-"""Keyset paging: where a page starts, which way it runs, what it lets through, and what it answers."""
+"""Keyset paging: page requests, pages and filters."""
 
 from dataclasses import dataclass, fields
 from typing import Any, Generic, TypeVar
@@ -8,10 +8,10 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class PageRequest:
-    """Which page of a list: at most `limit` items (1 to 100) after, or before, the item with key `key`.
+    """Request for a page of a list: at most `limit` items (1 to 100) after, or before, the item with key `key`.
 
-    `key` is the list's sort key of one item (for most lists its id), or None for the first page.
-    `backwards` asks for the items before `key`; they still come in the list's own order.
+    `key` is the list's sort key of one item (for most lists its id), or None for the first page. `backwards` requests
+    the items before `key`, still in the list's own order.
     """
 
     limit: int = 20
@@ -21,7 +21,7 @@ class PageRequest:
 
 @dataclass(frozen=True, slots=True)
 class Page(Generic[T]):
-    """Items in the list's order; `has_more` tells of more in the direction asked; `next_key` continues there."""
+    """Items in the list's order. `has_more`: there are more in the requested direction; `next_key` continues there."""
 
     items: tuple[T, ...]
     has_more: bool
@@ -30,7 +30,7 @@ class Page(Generic[T]):
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """What a list lets through: rows whose fields equal every field given here under the same name; None means any."""
+    """Filter of a list: rows whose fields equal every field set here under the same name; None means any."""
 
     def given(self) -> dict[str, Any]:
         """Return the fields that are not None."""

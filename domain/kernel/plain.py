@@ -1,4 +1,4 @@
-"""Values of the domain as JSON holds them."""
+"""Conversion of values to plain JSON."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields, is_dataclass
@@ -8,19 +8,20 @@ from functools import lru_cache
 from typing import Any
 
 ATOMS = frozenset((str, int, bool, float, bytes, type(None)))
-"""Types whose values stay as they are."""
+"""Types whose values are not converted."""
 
 
 @lru_cache(maxsize=8192)
 def instant(moment: datetime) -> str:
-    """RFC 3339 in UTC with milliseconds, as everything that is answered has it."""
+    """Format a time as RFC 3339 in UTC with milliseconds, as in all responses."""
     return moment.strftime("%Y-%m-%dT%H:%M:%S.") + f"{moment.microsecond // 1000:03d}Z"
 
 
 def plain(value: Any, moment: Callable[[datetime], str] = instant) -> Any:
-    """Return the value as JSON types: dataclasses as objects without None, tuples as lists, sets sorted, times by `moment`.
+    """Convert a value to JSON.
 
-    Lists of thousands of problems or attempts go through here, so texts and numbers are passed by without a call.
+    Dataclasses become objects without absent fields, tuples lists, sets sorted lists, and times text by `moment`. Lists
+    of thousands of values are converted here, so texts and numbers are skipped without a call.
     """
     if type(value) is datetime:
         return moment(value)
@@ -30,7 +31,7 @@ def plain(value: Any, moment: Callable[[datetime], str] = instant) -> Any:
 
 @lru_cache(maxsize=512)
 def _converter(kind: type[Any]) -> Callable[[Any, Callable[[datetime], str]], Any] | None:
-    """How values of that type are converted; None for those that stay as they are."""
+    """Return the converter of values of that type; None for those that are not converted."""
     if kind in ATOMS or issubclass(kind, Enum):
         return None
     if issubclass(kind, (list, tuple)):
@@ -52,19 +53,19 @@ def _object(value: Mapping[str, Any], moment: Callable[[datetime], str]) -> dict
 
 def _dataclass(names: tuple[str, ...]) -> Callable[[Any, Callable[[datetime], str]], dict[str, Any]]:
     def convert(value: Any, moment: Callable[[datetime], str]) -> dict[str, Any]:
-        made = {}
+        converted = {}
         for name in names:
             part = getattr(value, name)
             if type(part) in ATOMS:
                 if part is not None:
-                    made[name] = part
+                    converted[name] = part
             elif part != ():
-                made[name] = plain(part, moment)
-        return made
+                converted[name] = plain(part, moment)
+        return converted
 
     return convert
 
 
 def storable(text: str) -> str:
-    """Return the text as databases accept it: without NUL and lone surrogates."""
+    """Return the text without NUL and lone surrogates, which databases and messages refuse."""
     return text if text.isprintable() else text.replace("\0", "\ufffd").encode("utf-8", "replace").decode()

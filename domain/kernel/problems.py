@@ -1,4 +1,4 @@
-"""What could not be read of what somebody sent."""
+"""Problems: values and records that could not be read."""
 
 from dataclasses import dataclass
 
@@ -6,7 +6,7 @@ from domain.kernel.enums import StoredEnum
 
 
 class ProblemKind(StoredEnum):
-    """What is wrong with a value (run.problems[].problem)."""
+    """Kinds of problems (run.problems[].problem)."""
 
     MISSING = "missing"
     UNREADABLE = "unreadable"
@@ -22,7 +22,7 @@ class ProblemKind(StoredEnum):
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """What could not be read, and where; `external_id` is the source's own key of the item that it belongs to."""
+    """A value that could not be read, and its place; `external_id` is the source's own key of the item."""
 
     field: str
     problem: ProblemKind

@@ -1,4 +1,4 @@
-"""The words that all JSON Schemas are made of: ids, money, times, lists, closed objects. Each carries an example."""
+"""Building blocks of all JSON Schemas, each with an example: ids, money, times, lists, closed objects."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -15,7 +15,7 @@ _SAMPLE = "01J8ZQ5T3V7XK2M9RB4CDW"
 
 
 def id_of(prefix: str, description: str = "") -> Schema:
-    """Return the schema of an identifier with the prefix."""
+    """Return the schema of an identifier with that prefix."""
     schema: Schema = {"type": "string", "pattern": pattern_of(prefix), "examples": [f"{prefix}_{_SAMPLE}"]}
     return schema | ({"description": description} if description else {})
 
@@ -27,7 +27,7 @@ def text(example: str, *, longest: int = 500, shortest: int = 1, description: st
 
 
 def enum(*values: str) -> Schema:
-    """One of the values; all those of one enumeration of the domain are named after it."""
+    """Return the schema of one of the values; a complete enumeration of the domain gets its name as title."""
     schema: Schema = {"type": "string", "enum": list(values), "examples": [values[0]]}
     kind = type(values[0])
     if issubclass(kind, StrEnum) and set(values) == set(kind):
@@ -46,7 +46,7 @@ def integer(example: int, *, least: int | None = None, most: int | None = None, 
 
 
 def number(example: float, description: str = "") -> Schema:
-    """Return the schema of an exact number."""
+    """Return the schema of a number."""
     return {"type": "number", "examples": [example]} | ({"description": description} if description else {})
 
 
@@ -56,18 +56,18 @@ def boolean(example: bool = True, description: str = "") -> Schema:
 
 
 def timestamp(description: str = "") -> Schema:
-    """RFC 3339 in UTC with milliseconds."""
+    """Return the schema of a time in RFC 3339, UTC, with milliseconds."""
     schema: Schema = {"type": "string", "format": "date-time", "examples": ["2026-11-20T13:08:00.123Z"]}
     return schema | ({"description": description} if description else {})
 
 
 def moment_of(text: str) -> datetime:
-    """Parse an RFC 3339 time into UTC, truncated to microseconds. Raises ValueError or OverflowError."""
+    """Parse RFC 3339 text to a time in UTC, truncated to microseconds. Raises ValueError or OverflowError."""
     return datetime.fromisoformat(text).astimezone(UTC)
 
 
 def moments_in(properties: Mapping[str, Mapping[str, Any]]) -> Callable[[Mapping[str, Any]], dict[str, Any]]:
-    """Return a function that parses the date-time properties of valid values."""
+    """Return a function that parses the times among the values of these properties."""
     names = tuple(name for name, schema in properties.items() if schema.get("format") == "date-time")
     return lambda values: {name: moment_of(values[name]) for name in names if isinstance(values.get(name), str)}
 
@@ -78,7 +78,7 @@ def date() -> Schema:
 
 
 def url(example: str = "https://vendor.example/feed.csv") -> Schema:
-    """Return the schema of an absolute HTTP URL."""
+    """Return the schema of an absolute http or https URL."""
     return {
         "type": "string",
         "format": "uri",
@@ -95,19 +95,19 @@ def currency() -> Schema:
 
 
 def minor(example: int = 49900, description: str = "Minor units of the currency.") -> Schema:
-    """Money in minor units."""
+    """Return the schema of money in minor units."""
     return {"type": "integer", "examples": [example], "description": description}
 
 
 def named(name: str, schema: Schema) -> Schema:
-    """Return the schema under a name: the API description contains it once, and clients get one type for it."""
+    """Return the schema with a name: API descriptions show it once, and clients get one type for it."""
     return schema | {"title": name}
 
 
 def failure(code: str, message: str, description: str) -> Schema:
-    """Why something did not work: a code for programs, a sentence for people."""
-    told = record(None, {"code": text(code), "message": text(message, longest=2000)}, description=description)
-    return named("failure", told)
+    """Return the schema of a failure: a code for programs, a sentence for people."""
+    schema = record(None, {"code": text(code), "message": text(message, longest=2000)}, description=description)
+    return named("failure", schema)
 
 
 def constant(value: str) -> Schema:
@@ -116,7 +116,7 @@ def constant(value: str) -> Schema:
 
 
 def nullable(schema: Schema) -> Schema:
-    """Return the schema extended by null."""
+    """Return the schema that also permits null."""
     return {"anyOf": [schema, {"type": "null"}], "examples": schema.get("examples", [None])}
 
 
@@ -131,13 +131,13 @@ def array(items: Schema, *, most: int | None = None, least: int | None = None, d
 
 
 def map_of(values: Schema, example: Mapping[str, Any], description: str = "") -> Schema:
-    """Names to values of one kind."""
+    """Return the schema of an object with any keys and values of one schema."""
     schema: Schema = {"type": "object", "additionalProperties": values, "examples": [dict(example)]}
     return schema | ({"description": description} if description else {})
 
 
 def strict_object(properties: Mapping[str, Schema], required: tuple[str, ...] = (), description: str = "") -> Schema:
-    """Return the schema of an object that rejects unknown fields (request bodies)."""
+    """Return the schema of an object that refuses unknown fields, for request bodies."""
     schema: Schema = {
         "type": "object",
         "properties": dict(properties),
@@ -150,7 +150,10 @@ def strict_object(properties: Mapping[str, Schema], required: tuple[str, ...] = 
 def record(
     object_name: str | None, properties: Mapping[str, Schema], optional: tuple[str, ...] = (), description: str = ""
 ) -> Schema:
-    """Return the schema of a response object; all properties are required except the optional ones."""
+    """Return the schema of an object in a response.
+
+    All properties but the optional ones are required; readers ignore unknown ones.
+    """
     marked = {"object": constant(object_name), **properties} if object_name else dict(properties)
     schema: Schema = {
         "type": "object",
@@ -179,7 +182,7 @@ def list_of(item: Schema) -> Schema:
 
 
 def example(schema: Schema) -> Any:
-    """Return an example composed of the examples in the schema."""
+    """Return an example composed of the examples inside the schema."""
     if schema.get("examples"):
         return schema["examples"][0]
     if "anyOf" in schema:

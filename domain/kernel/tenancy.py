@@ -1,11 +1,11 @@
-"""Who owns what is read and written: an organisation in one of its two modes."""
+"""Tenants, actors and the context of units of work."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
 class Tenant:
-    """An organisation (`org_…`) in live mode or in its sandbox; every row belongs to exactly one."""
+    """An organisation (`org_…`) in live mode or test mode; every row belongs to exactly one."""
 
     org: str
     livemode: bool
@@ -18,7 +18,10 @@ class Tenant:
 
 @dataclass(frozen=True, slots=True)
 class Actor:
-    """Who acts. `kind`: user, api_key, app, agent or service; `on_behalf_of` the user an app or agent acts for."""
+    """The originator of an action.
+
+    `kind`: user, api_key, app, agent or service; `on_behalf_of` is the user for whom an app or agent acts.
+    """
 
     kind: str
     id: str

@@ -1,4 +1,4 @@
-"""Which span something follows from, as W3C's `traceparent` writes it (https://www.w3.org/TR/trace-context/)."""
+"""Trace contexts in the form of W3C's `traceparent` (https://www.w3.org/TR/trace-context/)."""
 
 import re
 from dataclasses import dataclass
@@ -9,21 +9,21 @@ _LONGEST = 200
 
 @dataclass(frozen=True, slots=True)
 class TraceContext:
-    """A span's place: its trace and itself, as hexadecimal digits, and whether it is recorded."""
+    """Trace id and span id as hexadecimal digits, and whether the trace is recorded."""
 
     trace: str
     span: str
     sampled: bool
 
     def __str__(self) -> str:
-        """Return the `traceparent`."""
+        """Format as `traceparent`."""
         return f"00-{self.trace}-{self.span}-{self.sampled:02x}"
 
 
 def context_of(text: str | None) -> TraceContext | None:
-    """Parse a `traceparent` header; return None for an invalid one, which starts a new trace.
+    """Parse a `traceparent`; return None for malformed text, so that its sender starts a new trace.
 
-    Later versions than 00 may say more at the end, which is passed over.
+    Versions after 00 may add fields at the end, which are ignored.
     """
     found = _FORM.fullmatch(text.strip(" \t")) if text is not None and len(text) <= _LONGEST else None
     if found is None:

@@ -1,4 +1,4 @@
-"""Dated versions of the wire: bodies are made in the newest shape and rewritten, step by step, to the one asked for."""
+"""Dated API versions: bodies are built in the newest shape and converted step by step to the requested version."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -9,10 +9,7 @@ Body = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Version:
-    """A dated version. `older` takes an object (by its `object` marker) back to the shape of the version before.
-
-    A rewriter gets the object's fields in this version's shape and answers them in the previous version's.
-    """
+    """A dated version. `older` converts an object (by its `object` marker) to the shape of the version before."""
 
     date: str
     older: Mapping[str, Callable[[Body], Body]] = field(default_factory=dict)
@@ -30,11 +27,11 @@ class Versions:
         }
 
     def unchanged(self, date: str) -> bool:
-        """Whether bodies of that version look like those of the newest, so that nothing need be read again."""
+        """Return whether bodies of that version equal those of the newest, so that no conversion is needed."""
         return not self._rewriters[date]
 
     def shape(self, body: Any, date: str) -> Any:
-        """Return the JSON value in the shape of the version, including nested objects."""
+        """Convert the JSON value to that version, including nested objects."""
         for rewriters in self._rewriters[date]:
             body = _rewrite(body, rewriters)
         return body

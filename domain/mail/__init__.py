@@ -1,1 +1,1 @@
-"""Inbound mail: what arrives at sources' addresses, who may send it, and what becomes of it."""
+"""Inbound mail: acceptance of messages at sources' addresses, and their processing."""

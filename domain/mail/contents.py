@@ -1,4 +1,4 @@
-"""Tells by its bytes whether an attachment is a data file, because names and declared types of mailed files are often wrong."""
+"""Detection of data files by content, because names and declared types of mailed files are often wrong."""
 
 import re
 from collections import Counter
@@ -20,7 +20,7 @@ _TNEF = b"\x78\x9f\x3e\x22"
 
 
 class ContentKind(StoredEnum):
-    """What holds data: a file that is read as it is, or an archive of such files."""
+    """Kinds of content that hold data: a plain file, or an archive of such files."""
 
     FILE = "file"
     ZIP = "zip"
@@ -28,7 +28,7 @@ class ContentKind(StoredEnum):
 
 
 def kind_of(content: bytes) -> ContentKind | AttachmentNote:
-    """Return the kind of content, or the reason why it cannot contain data."""
+    """Return the kind of content, or why it holds no data."""
     if not content.strip(b"\x00 \t\r\n\xef\xbb\xbf"):
         return AttachmentNote.EMPTY
     if content.startswith(b"\x1f\x8b"):
@@ -80,7 +80,7 @@ def _markup(low: str) -> ContentKind | AttachmentNote:
 
 
 def _is_table(text: str, *, whole: bool) -> bool:
-    """Whether half of the first lines have the same number of the same delimiter; two lines at least."""
+    """Return whether half of the first lines, and at least two, have the same number of the same delimiter."""
     lines = text[:_HEAD].splitlines()
     if not whole:
         lines = lines[:-1]

@@ -1,6 +1,7 @@
-"""DMARC: which policy counts for an author's domain, and whether SPF or DKIM speak for it.
+"""DMARC evaluation: the policy of an author's domain, and its alignment with SPF and DKIM.
 
-RFC 7489; organisations' domains are found by the DNS tree walk of its successor, so that no list of public suffixes has to be kept.
+RFC 7489. Organisational domains are found by the DNS tree walk of its successor, which needs no list of public
+suffixes.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -14,7 +15,7 @@ _LONGEST = 4096
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """A domain's DMARC record. `psd`: the name is a registry's, below which organisations begin (`y`), or is not (`n`)."""
+    """A domain's DMARC record. `psd`: whether the name is a public suffix (`y`) or not (`n`)."""
 
     policy: MailPolicy
     subdomains: MailPolicy
@@ -24,7 +25,7 @@ class Policy:
 
 
 def names_to_walk(domain: str) -> tuple[str, ...]:
-    """Where records may stand that say whose the domain is, from it upwards; eight names at most."""
+    """Return the names whose records determine the organisational domain, from the domain upwards; at most eight."""
     labels = domain.split(".")
     names = [".".join(labels[at:]) for at in range(len(labels))]
     if len(names) > _MOST_LOOKS:
@@ -33,13 +34,13 @@ def names_to_walk(domain: str) -> tuple[str, ...]:
 
 
 def record_of(texts: Iterable[bytes]) -> Policy | None:
-    """Return the DMARC record among the texts of a domain's `_dmarc` name; None for none or several."""
+    """Return the record among the texts at a domain's `_dmarc`; None if there is none, or more than one."""
     found = [text for text in texts if text[:8].replace(b" ", b"").lower().startswith(b"v=dmarc1")]
     return _parsed(found[0][:_LONGEST].decode("ascii", errors="replace")) if len(found) == 1 else None
 
 
 def organisation_of(domain: str, records: Mapping[str, Policy]) -> str:
-    """Return the organisational domain by the records of a DNS tree walk: the highest domain with a record."""
+    """Return the organisational domain by the records of a walk: the highest one that has a record."""
     walk = names_to_walk(domain)
     highest = domain
     for at, name in enumerate(walk):
@@ -55,7 +56,7 @@ def organisation_of(domain: str, records: Mapping[str, Policy]) -> str:
 
 
 def policy_for(domain: str, records: Mapping[str, Policy]) -> tuple[Policy, MailPolicy] | None:
-    """Return the record and policy that apply to mail of the author's domain, or None."""
+    """Return the record and policy that apply to mail of that author's domain, or None."""
     if own := records.get(domain):
         return own, own.policy
     above = records.get(organisation_of(domain, records))
@@ -63,12 +64,15 @@ def policy_for(domain: str, records: Mapping[str, Policy]) -> tuple[Policy, Mail
 
 
 def aligned(author: str, other: str, organisations: Sequence[str], *, strict: bool) -> bool:
-    """Whether a checked domain speaks for the author's; `organisations` are both domains' organisations."""
+    """Return whether a checked domain is aligned with the author's; `organisations` are both organisational domains."""
     return author == other if strict else organisations[0] == organisations[1]
 
 
 def outcome(*, passed: bool, unsure: bool) -> CheckResult:
-    """Return the DMARC result under a policy; `unsure` if a failed check might have passed without DNS errors."""
+    """Return the DMARC result under a policy.
+
+    `unsure`: a check that did not pass might have passed with working DNS.
+    """
     if passed:
         return CheckResult.PASS
     return CheckResult.TEMPERROR if unsure else CheckResult.FAIL
@@ -95,5 +99,5 @@ def _policy(text: str | None) -> MailPolicy | None:
 
 
 def _milder(policy: MailPolicy) -> MailPolicy:
-    """Return the policy of a domain that is only testing its policy."""
+    """Return the next weaker policy, applied while a domain tests its policy."""
     return MailPolicy.QUARANTINE if policy == MailPolicy.REJECT else MailPolicy.NONE

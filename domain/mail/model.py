@@ -1,4 +1,4 @@
-"""A message that reached a source's address, and what became of it (docs/mail.md)."""
+"""Inbound messages and their outcome (docs/mail.md)."""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -7,26 +7,26 @@ from domain.kernel.enums import StoredEnum
 from domain.kernel.paging import Filter
 
 LARGEST = 25 * 1024 * 1024
-"""Bytes that a message has at most, as it comes over the wire."""
+"""Maximum bytes of a message on the wire."""
 MOST_FILES = 20
-"""Data files that one message may bring."""
+"""Maximum data files of a message."""
 MOST_LISTED = 100
-"""Attachments that a message names at most; of further ones only the number is told."""
+"""Maximum attachments listed of a message; of others only the number is stated."""
 SAME_WITHIN = timedelta(days=7)
-"""For how long the same message counts as the same: senders try again for five days."""
+"""Period in which a repeated message counts as a duplicate: senders retry for five days."""
 LONGEST_TEXT = 500
-"""Characters of a subject, a file's name or a sender that are kept."""
+"""Characters stored of a subject, file name or sender."""
 
 
 class MessageStatus(StoredEnum):
-    """Whether the sender was told that the message was taken."""
+    """Whether the message was accepted."""
 
     ACCEPTED = "accepted"
     REFUSED = "refused"
 
 
 class MessageReason(StoredEnum):
-    """Why a message was refused; of accepted ones, why it started nothing."""
+    """Why a message was refused, or started nothing although it was accepted."""
 
     TOO_LARGE = "too_large"
     MALFORMED = "malformed"
@@ -55,7 +55,7 @@ class AttachmentNote(StoredEnum):
 
 
 class CheckResult(StoredEnum):
-    """What a check of the sender came to, in the words of RFC 8601."""
+    """Results of a sender check (RFC 8601)."""
 
     PASS = "pass"  # noqa: S105  a result, not a password
     FAIL = "fail"
@@ -68,7 +68,7 @@ class CheckResult(StoredEnum):
 
 
 class MailPolicy(StoredEnum):
-    """What a domain asks to be done with mail that fails DMARC."""
+    """What a domain requests for mail that fails DMARC."""
 
     NONE = "none"
     QUARANTINE = "quarantine"
@@ -77,7 +77,7 @@ class MailPolicy(StoredEnum):
 
 @dataclass(frozen=True, slots=True)
 class Authentication:
-    """What SPF, DKIM and DMARC say of the sender, and the policy that its domain publishes, if any."""
+    """Results of SPF, DKIM and DMARC, and the policy of the sender's domain, if any."""
 
     spf: CheckResult = CheckResult.NONE
     dkim: CheckResult = CheckResult.NONE
@@ -97,9 +97,10 @@ class Attachment:
 
 @dataclass(frozen=True, slots=True)
 class InboundMessage:
-    """What reached a source's address. `fingerprint` is the same for the same message sent again.
+    """A message that reached a source's address.
 
-    `authentication` is None when the message was refused before the sender was checked.
+    `fingerprint` is equal for repetitions of the same message. `authentication` is None if the message was refused
+    before the sender was checked.
     """
 
     id: str
@@ -117,7 +118,7 @@ class InboundMessage:
 
 @dataclass(frozen=True, slots=True)
 class MessageFilter(Filter):
-    """Which messages a list shows."""
+    """Filter of a list of messages."""
 
     source: str | None = None
     status: MessageStatus | None = None
@@ -126,7 +127,7 @@ class MessageFilter(Filter):
 
 @dataclass(frozen=True, slots=True)
 class Envelope:
-    """How a message came: who the other server says it is (`helo`), its address, and the return path (empty: none)."""
+    """SMTP envelope: the return path (`sender`, may be empty), the server's address (`peer`) and its HELO name."""
 
     sender: str
     peer: str
@@ -135,9 +136,9 @@ class Envelope:
 
 @dataclass(frozen=True, slots=True)
 class File:
-    """An attachment as it came; `content` is there when it is a data file, else `note` says what it is.
+    """An attachment.
 
-    `digest` is the content's SHA-256 in hexadecimal digits.
+    `content` is present for a data file, else `note` says why not. `digest` is the content's hexadecimal SHA-256.
     """
 
     filename: str
@@ -149,7 +150,7 @@ class File:
 
 @dataclass(frozen=True, slots=True)
 class ReadMessage:
-    """What a message says: one author (`sender`, an address), and its files in order."""
+    """A parsed message with one author (`sender`, an address) and its files in order."""
 
     sender: str
     subject: str
@@ -163,7 +164,10 @@ class ReadMessage:
 
 
 class MessageUnreadable(Exception):
-    """The message is not one that can be read for certain; the text says why. `sender` and `subject` as far as known."""
+    """A message that cannot be parsed unambiguously; the text says why.
+
+    `sender` and `subject` are set as far as known.
+    """
 
     def __init__(self, why: str, sender: str = "", subject: str = "") -> None:
         super().__init__(why)

@@ -1,4 +1,4 @@
-"""Inbound mail: whose an address is, what a message says, and who sent it."""
+"""Recipients, parsing and authentication of inbound mail."""
 
 from dataclasses import dataclass
 from typing import Protocol
@@ -9,7 +9,7 @@ from domain.mail.model import Authentication, Envelope, ReadMessage
 
 @dataclass(frozen=True, slots=True)
 class Recipient:
-    """A source that takes mail at `address`."""
+    """A source that accepts mail at `address`."""
 
     tenant: Tenant
     source: str
@@ -17,18 +17,21 @@ class Recipient:
 
 
 class InboundAddresses(Protocol):
-    """Across tenants: before it is known whose mail it is."""
+    """Look-up of inbound addresses across tenants."""
 
     async def find(self, address: str) -> Recipient | None:
-        """Who takes mail at that address now. Raises Unavailable when that cannot be said for certain."""
+        """Return the source that accepts mail at that address, or None.
+
+        Raises Unavailable if that cannot be determined.
+        """
         ...
 
 
 class MessageReader(Protocol):
-    """Reads what a message says, within bounds and off the event loop."""
+    """Parser of messages, within bounds and off the event loop."""
 
     async def read(self, raw: bytes) -> ReadMessage:
-        """Parse author, subject and files. Raises MessageUnreadable."""
+        """Return author, subject and files. Raises MessageUnreadable."""
         ...
 
 
@@ -36,5 +39,8 @@ class SenderChecks(Protocol):
     """SPF, DKIM and DMARC."""
 
     async def check(self, raw: bytes, author: str, envelope: Envelope) -> Authentication:
-        """Authenticate a message by its author (an address) within bounded time; never raises for message content."""
+        """Return the results for a message by that author (an address).
+
+        Takes a bounded time; never raises because of what is sent.
+        """
         ...

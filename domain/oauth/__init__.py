@@ -1,1 +1,1 @@
-"""Apps that people sign in to with their account here, and what they are let do (OAuth 2.1)."""
+"""OAuth 2.1: apps that people sign in to with their account, and the access that they grant."""

@@ -1,4 +1,4 @@
-"""What apps ask for, as plain values: a request to an endpoint, what is known to judge it by, and what comes of it."""
+"""OAuth requests as plain values: the request, the stored rows that it names, and the results."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,30 +10,30 @@ from domain.oauth.model import App, Audience, Code, Device, HeldToken
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A request: its parameters in their order (of the query or the form), and its Authorization header."""
+    """A request: its parameters in their order (of query or form), and its Authorization header."""
 
     pairs: tuple[tuple[str, str], ...]
     authorization: str | None = None
     method: str = "POST"
 
     def get(self, name: str) -> str | None:
-        """Return the parameter's value; an empty parameter counts as absent (RFC 6749 §3.1)."""
+        """Return the parameter's value; an empty one counts as missing (RFC 6749 §3.1)."""
         return next((value for key, value in self.pairs if key == name and value), None)
 
     def all(self, name: str) -> tuple[str, ...]:
-        """Every value of the parameter."""
+        """Return every value of the parameter."""
         return tuple(value for key, value in self.pairs if key == name and value)
 
     @property
     def repeated(self) -> str | None:
-        """A parameter that is sent twice although it may not be; only `resource` may."""
+        """A parameter that occurs twice; only `resource` may."""
         names = [name for name, _ in self.pairs if name != "resource"]
         return next((name for name in names if names.count(name) > 1), None)
 
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What the stores say of everything that a request names. A row that is of another app is there all the same."""
+    """Stored rows that a request names, including those that belong to other apps."""
 
     now: datetime
     app: App | None = None
@@ -44,7 +44,7 @@ class Known:
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """A vetted authorization request: who asks for what, and where the answer goes."""
+    """A validated authorization request."""
 
     app: App
     redirect_uri: str
@@ -57,7 +57,7 @@ class Wish:
 
 @dataclass(frozen=True, slots=True)
 class Granted:
-    """A token request that is granted: the answer's fields, and the texts of the tokens in them.
+    """A granted token request: the response's fields, and the texts of its tokens.
 
     `by` is the grant type; `scopes` and `audience` are those of the access token.
     """
@@ -73,7 +73,7 @@ class Granted:
 
 @dataclass(frozen=True, slots=True)
 class DeviceStart:
-    """A device's request that is taken: the answer's fields, with the two codes among them."""
+    """An accepted device authorization request: the response's fields, and its two codes."""
 
     app: App
     answer: Mapping[str, Any]
@@ -85,7 +85,10 @@ class DeviceStart:
 
 @dataclass(frozen=True, slots=True)
 class Metadata:
-    """What an app says of itself (RFC 7591 §2), judged. `confidential`: it wants a secret. `said` is what it is answered."""
+    """Validated client metadata (RFC 7591 §2).
+
+    `confidential`: the app requests a secret. `said` is the metadata in the response.
+    """
 
     name: str
     redirect_uris: tuple[str, ...]
@@ -96,5 +99,5 @@ class Metadata:
 
 
 def user_code_of(typed: str) -> str:
-    """Return a user code in the form in which it is compared: capital letters without dash and spaces."""
+    """Return a user code in the form for comparison: capital letters and digits only."""
     return "".join(letter for letter in typed.upper() if letter.isalnum())[:20]

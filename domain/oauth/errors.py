@@ -1,14 +1,15 @@
-"""Refusals as OAuth tells them (RFC 6749 §5.2 and those that build on it): never as the API's problems."""
+"""OAuth error responses (RFC 6749 §5.2 and extensions), which differ from the API's problems."""
 
 STATUSES = {"invalid_client": 401, "server_error": 500, "temporarily_unavailable": 503}
-"""Statuses of codes that are not 400."""
+"""HTTP statuses of error codes other than 400."""
 
 
 class OAuthError(Exception):
-    """A refusal: `code` is the registered word, `description` a sentence for the app's developer, in ASCII.
+    """An OAuth error.
 
-    `location` is where the browser is sent with it: only ever an address that was vetted; None shows it here.
-    `retry_after` are seconds. `headers` go with the answer (a challenge).
+    `code` is registered; `description` is an ASCII sentence for the app's developer. `location` is the validated
+    address to which the browser is redirected; None shows the error here. `retry_after` is in seconds; `headers` are
+    added to the response.
     """
 
     def __init__(
@@ -28,4 +29,4 @@ class OAuthError(Exception):
 
 
 CHALLENGE = (("WWW-Authenticate", 'Basic realm="Joinery OAuth", charset="UTF-8"'),)
-"""The challenge to a client that could not prove itself (RFC 6749 §5.2)."""
+"""The challenge to a client whose authentication failed (RFC 6749 §5.2)."""

@@ -1,6 +1,6 @@
-"""Apps, what people granted them, and the codes and tokens that come of it (docs/oauth.md).
+"""Apps, grants, codes and tokens (docs/oauth.md).
 
-Of secrets, codes and tokens only keyed hashes are kept (`digest`); the texts are shown once.
+Secrets, codes and tokens are stored as keyed hashes only (`digest`); the texts are shown once.
 """
 
 from dataclasses import dataclass, replace
@@ -15,15 +15,15 @@ CODE_SECONDS = 60
 DEVICE_SECONDS = 600
 POLL_SECONDS = 5
 IDLE = timedelta(days=30)
-"""For how long a refresh token that nobody uses lasts."""
+"""Lifetime of an unused refresh token."""
 ABSOLUTE = timedelta(days=180)
-"""For how long a sign-in lasts however often it is refreshed; a device's twice as long."""
+"""Lifetime of a sign-in regardless of refreshes; a device's is twice as long."""
 GRACE = timedelta(seconds=10)
-"""For how long the client that used a refresh token may repeat itself, having lost the answer."""
+"""Period in which a client may repeat a refresh whose response it lost."""
 MOST_APPS = 100
-"""Apps of one organisation."""
+"""Maximum number of apps of one organisation."""
 UNUSED = timedelta(days=30)
-"""After so long without a sign-in an app that registered itself is forgotten."""
+"""Time without a sign-in after which a self-registered app is deleted."""
 
 AUTHORIZATION_CODE = "authorization_code"
 REFRESH_TOKEN = "refresh_token"  # noqa: S105  the name of a grant
@@ -36,14 +36,14 @@ SECRET_PREFIX = "svc_client_"  # noqa: S105  how such a secret begins
 CODE_PREFIX = "svc_code_"
 DEVICE_PREFIX = "svc_device_"
 USER_CODE_PREFIX = "svc_user_code_"
-"""What a user code is hashed behind, so that it is like no other secret."""
+"""Prefix of a user code before hashing, which separates it from other secrets."""
 
 DEFAULT_SCOPES = frozenset({"products:read", "sources:read", "org:read"})
-"""What an app gets that names none and has registered none."""
+"""Scopes of an app that neither requests nor registers any."""
 
 
 class AppKind(StrEnum):
-    """What an app is, which tells whether it can keep a secret and how it may ask."""
+    """Kinds of apps, which determine whether they can keep a secret and which grants they may use."""
 
     WEB = "web"
     SINGLE_PAGE = "single_page"
@@ -52,12 +52,12 @@ class AppKind(StrEnum):
 
     @property
     def confidential(self) -> bool:
-        """Whether it has a secret."""
+        """Whether the app has a secret."""
         return self in (AppKind.WEB, AppKind.MACHINE)
 
     @property
     def grants(self) -> frozenset[str]:
-        """The grant types that it may use."""
+        """The grant types that the app may use."""
         if self is AppKind.MACHINE:
             return frozenset({CLIENT_CREDENTIALS})
         codes = frozenset({AUTHORIZATION_CODE, REFRESH_TOKEN})
@@ -65,7 +65,7 @@ class AppKind(StrEnum):
 
 
 class Origin(StrEnum):
-    """How an app came to be known: an organisation made it, it registered itself, or it describes itself at a URL."""
+    """How an app was registered: by an organisation, by itself, or by a metadata document at a URL."""
 
     ORGANISATION = "organisation"
     REGISTERED = "registered"
@@ -73,7 +73,7 @@ class Origin(StrEnum):
 
 
 class Audience(StrEnum):
-    """What a token is good for when it is not good for both (RFC 8707): the API, or the MCP endpoint."""
+    """The resource to which a token is restricted (RFC 8707): the API or the MCP endpoint."""
 
     API = "v1"
     MCP = "mcp"
@@ -81,11 +81,12 @@ class Audience(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class App:
-    """An app. `client_id` is how it names itself: its id, or the https URL of its document.
+    """An app.
 
-    `scopes` are those it may ask for at most, `asked_by_default` what it gets when it names none. `digest` is the keyed hash of
-    its secret, None for a public one. `org` made it, `made_by` a person there; both None for what nobody here made.
-    `used_at` is when somebody last signed in to it, `fresh_until` when a document must be fetched again.
+    `client_id` is its id, or the https URL of its metadata document. `scopes` are the most it may request,
+    `asked_by_default` those of a request without scopes. `digest` is the keyed hash of its secret, None for a public
+    app. `org` and `made_by` are its creators, None if it was not created here. `used_at` is the last sign-in,
+    `fresh_until` when a document must be fetched again.
     """
 
     id: str
@@ -107,18 +108,21 @@ class App:
 
     @property
     def verified(self) -> bool:
-        """Whether an organisation here stands behind it."""
+        """Whether an organisation here created the app."""
         return self.origin is Origin.ORGANISATION
 
     @property
     def asked_by_default(self) -> frozenset[str]:
-        """What it gets when it names no scopes: all that it registered, but not everything there is."""
+        """The scopes of a request without any: all registered ones, unless these are all that exist."""
         return self.scopes if self.scopes != SCOPES else DEFAULT_SCOPES
 
 
 @dataclass(frozen=True, slots=True)
 class Grant:
-    """What a person let an app do in one organisation; there is one in force for each app, organisation and person."""
+    """Access that a person granted to an app in one organisation.
+
+    At most one is active per app, organisation and person.
+    """
 
     id: str
     org: str
@@ -133,7 +137,7 @@ class Grant:
 
 @dataclass(frozen=True, slots=True)
 class Consent:
-    """Who let an app do something where: what a code or a device's sign-in stands for."""
+    """The grant behind a code or a device's sign-in."""
 
     user: str
     org: str
@@ -142,9 +146,9 @@ class Consent:
 
 @dataclass(frozen=True, slots=True)
 class Code:
-    """An authorization code: bound to app, redirect URI, challenge (S256), audience and consent; used once.
+    """An authorization code, usable once and bound to app, redirect URI, challenge (S256), audience and consent.
 
-    `family` are the tokens that it gave.
+    `family` is that of its tokens.
     """
 
     digest: bytes
@@ -162,9 +166,9 @@ class Code:
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """All tokens that come of one sign-in, or of a machine app's one request. It ends as a whole.
+    """All tokens of one sign-in, or of one request of a machine app; they end together.
 
-    `user` and `grant` are None for a machine app. `ended` says why it did: `revoked`, `reuse`.
+    `user` and `grant` are None for a machine app. `ended` is the reason: `revoked` or `reuse`.
     """
 
     id: str
@@ -179,7 +183,7 @@ class Family:
 
 
 class TokenKind(StrEnum):
-    """What a token is for."""
+    """Kinds of tokens."""
 
     ACCESS = "access"
     REFRESH = "refresh"
@@ -187,9 +191,10 @@ class TokenKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """A token of a family. `parent` is the digest of the refresh token that it came of.
+    """A token of a family.
 
-    `used_at` of a refresh token: when it was first used. `ended_at`: revoked, or replaced when its parent was repeated.
+    `parent` is the digest of the refresh token that it was issued for. `used_at` is the first use of a refresh token.
+    `ended_at`: revoked, or replaced when its parent was repeated.
     """
 
     digest: bytes
@@ -206,23 +211,22 @@ class Token:
 
 @dataclass(frozen=True, slots=True)
 class HeldToken:
-    """A token with its family; `succeeded` tells of a refresh token whether one that came of it was used already."""
+    """A token with its family; `succeeded` says whether a token issued for this refresh token was used already."""
 
     token: Token
     family: Family
     succeeded: bool = False
 
     def in_force(self, now: datetime) -> bool:
-        """Whether it is good at that moment."""
+        """Return whether the token is active at that moment."""
         over = self.token.ended_at or self.family.ended_at
         return over is None and now < min(self.token.expires_at, self.family.expires_at)
 
     def may_refresh(self, now: datetime) -> bool:
-        """Whether new tokens may be had for it: it is unused, or the same client repeats itself right away.
+        """Return whether the token may be refreshed: it is unused, or the client repeats a refresh right away.
 
-        A repetition is believed for GRACE and while nothing that came of the first time was used; its tokens
-        take the place of the first ones, so that there is one line of descent only, and a thief or his victim
-        shows by using what was replaced.
+        A repetition is accepted within GRACE and while no token of the first refresh was used. Its tokens replace the
+        first ones, so that there is one line of descent only, and use of a replaced token reveals a theft.
         """
         if not self.in_force(now):
             return False
@@ -230,7 +234,7 @@ class HeldToken:
         return used is None or (now - used <= GRACE and not self.succeeded)
 
     def is_reuse(self, now: datetime) -> bool:
-        """Whether somebody shows a refresh token that has done its work: two have it, so that nobody may go on."""
+        """Return whether presenting the refresh token is a reuse, after which the family must end (RFC 9700 §4.14)."""
         if self.family.ended_at is not None:
             return False
         return self.token.ended_at is not None or (self.token.used_at is not None and not self.may_refresh(now))
@@ -238,9 +242,10 @@ class HeldToken:
 
 @dataclass(frozen=True, slots=True)
 class Device:
-    """A device's request to be signed in. `approved` is what the person decided, None as long as nobody did.
+    """A device authorization request.
 
-    `interval` are the seconds it is to leave between two polls; it grows when they come faster (RFC 8628 §3.5).
+    `approved` is the person's decision, None until then. `interval` is the minimum of seconds between two polls; it
+    grows if the device polls faster (RFC 8628 §3.5).
     """
 
     digest: bytes
@@ -258,18 +263,18 @@ class Device:
     used_at: datetime | None = None
 
     def too_soon(self, now: datetime) -> bool:
-        """Whether it polls faster than it was told to; a second is forgiven."""
+        """Return whether the device polls faster than its interval, with a tolerance of one second."""
         return self.polled_at is not None and now < self.polled_at + timedelta(seconds=self.interval - 1)
 
     def polled(self, now: datetime) -> "Device":
-        """As it is after one more poll."""
+        """Return the request after another poll."""
         longer = 5 if self.too_soon(now) else 0
         return replace(self, polled_at=now, interval=self.interval + longer)
 
 
 @dataclass(frozen=True, slots=True)
 class AccessToken:
-    """An access token as it is judged (domain.access.model.Credential): from any address, until it ends."""
+    """An access token as a credential (domain.access.model.Credential), valid from any address."""
 
     expires_at: datetime | None
     revoked_at: datetime | None
@@ -281,10 +286,10 @@ GRANT = Audited("oauth_grant", ("app", "app_name", "user", "scopes", "revoked_at
 
 
 def scopes_of(text: str) -> frozenset[str]:
-    """Parse a space-separated list of scopes (RFC 6749 §3.3)."""
+    """Return the scopes of a space-separated list (RFC 6749 §3.3)."""
     return frozenset(text.split())
 
 
 def scope_text(scopes: frozenset[str]) -> str:
-    """Return the scopes as a space-separated, sorted list."""
+    """Format scopes as a space-separated list in alphabetical order."""
     return " ".join(sorted(scopes))

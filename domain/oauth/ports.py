@@ -1,4 +1,4 @@
-"""OAuth in store, and who knows its grammar: apps and grants of an organisation, sign-ins of all, and the rules of the RFCs."""
+"""Storage of apps, grants and tokens, and the protocol rules of OAuth."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from domain.oauth.model import App, Code, Device, Family, Grant, HeldToken, Toke
 
 
 class TokenDigest(Protocol):
-    """The keyed hash of a token, which is what is stored of it."""
+    """Keyed hash under which tokens are stored."""
 
     def __call__(self, token: str, /) -> bytes:
         """Return the hash."""
@@ -18,58 +18,58 @@ class TokenDigest(Protocol):
 
 
 class AppStore(Protocol):
-    """In a tenant's transaction: the apps that the organisation made, and what its people granted to any. Of no mode."""
+    """The organisation's apps, and its members' grants to any app, in a tenant's transaction. They have no mode."""
 
     async def add(self, app: App) -> None:
-        """Keep a new app."""
+        """Store a new app."""
         ...
 
     async def get(self, id: str) -> App | None:
-        """One of them."""
+        """Return an app, or None."""
         ...
 
     async def all(self) -> Sequence[App]:
-        """Every one, the oldest first."""
+        """Return all apps, oldest first."""
         ...
 
     async def save(self, app: App) -> None:
-        """Keep the app as it is now."""
+        """Store the changed app."""
         ...
 
     async def remove(self, id: str) -> bool:
-        """Take one away, and with it everything that its tokens prove; False when there is none."""
+        """Delete an app, which invalidates its tokens; return False if there is none."""
         ...
 
     async def grants(self, user: str | None = None) -> Sequence[Grant]:
-        """Return the grants in force, of one person or of all, oldest first."""
+        """Return the active grants, of one person or of all, oldest first."""
         ...
 
     async def grant(self, app: str, user: str) -> Grant | None:
-        """Return the grant in force of the person for the app."""
+        """Return the person's active grant to that app, or None."""
         ...
 
     async def put_grant(self, grant: Grant) -> None:
-        """Keep a new grant, or an old one as it is now."""
+        """Store a new or changed grant."""
         ...
 
 
 class TokenStore(Protocol):
-    """Across tenants: apps by how they name themselves, and the codes and tokens of sign-ins."""
+    """Apps by client id, codes and tokens, across tenants."""
 
     async def app(self, client_id: str) -> App | None:
-        """Return the app with the client ID, of any organisation."""
+        """Return the app with that client id, whoever created it."""
         ...
 
     async def app_of(self, id: str) -> App | None:
-        """Return the app with the ID."""
+        """Return the app with that id."""
         ...
 
     async def keep_app(self, app: App) -> App:
-        """Keep an app that no organisation made, under its `client_id`; answers it with the id that it had before."""
+        """Store an app that no organisation created, under its `client_id`; return it with any earlier id."""
         ...
 
     async def add_code(self, code: Code) -> None:
-        """Keep a new code."""
+        """Store a new code."""
         ...
 
     async def code(self, digest: bytes) -> Code | None:
@@ -77,26 +77,26 @@ class TokenStore(Protocol):
         ...
 
     async def token(self, digest: bytes) -> HeldToken | None:
-        """Return a token of any kind, in force or not."""
+        """Return a token of any kind, active or not."""
         ...
 
     async def redeem(self, code: Code, family: Family, tokens: Collection[Token]) -> bool:
-        """Use the code and keep what it gives, at once; False, and nothing is kept, when it was used already."""
+        """Use the code and store its tokens atomically; return False, with nothing stored, if it was used before."""
         ...
 
     async def rotate(self, held: HeldToken, tokens: Collection[Token], now: datetime) -> bool:
-        """Use the refresh token and keep what comes of it, at once; what came of it before is ended.
+        """Mark the refresh token as used, store its new tokens and end earlier ones, atomically.
 
-        False, and nothing is kept, when it is not any more as it was read.
+        Returns False, with nothing stored, if the token has changed since it was read.
         """
         ...
 
     async def issue(self, family: Family, tokens: Collection[Token]) -> None:
-        """Keep a family with its first tokens."""
+        """Store a family with its first tokens."""
         ...
 
     async def end(self, family: str, why: str, now: datetime) -> bool:
-        """End all tokens of a family; False when it had ended, or there is none."""
+        """End all tokens of a family; return False if it had ended, or does not exist."""
         ...
 
     async def end_token(self, digest: bytes, now: datetime) -> None:
@@ -104,78 +104,78 @@ class TokenStore(Protocol):
         ...
 
     async def add_device(self, device: Device) -> bool:
-        """Keep a device's request; False when another one has the user code."""
+        """Store a device's request; return False if its user code is taken."""
         ...
 
     async def device(self, digest: bytes) -> Device | None:
-        """Return the request with the device code."""
+        """Return the request with that device code."""
         ...
 
     async def device_of_user_code(self, digest: bytes, now: datetime) -> Device | None:
-        """Return the request with the user code, unless it has expired."""
+        """Return the unexpired request with that user code."""
         ...
 
     async def save_poll(self, device: Device) -> None:
-        """Keep when it was polled, and its interval."""
+        """Store the time of the last poll and the interval."""
         ...
 
     async def decide(self, device: Device) -> bool:
-        """Keep what the person decided; False when somebody has decided already."""
+        """Store the person's decision; return False if there is one already."""
         ...
 
     async def take(self, device: Device, family: Family, tokens: Collection[Token], now: datetime) -> bool:
-        """Use an approved request and keep what it gives, at once; False when it was used already."""
+        """Mark an approved request as used and store its tokens atomically; return False if it was used before."""
         ...
 
     async def used(self, app: App, now: datetime) -> None:
-        """Note that somebody signed in to an app that no organisation made."""
+        """Record a sign-in to an app that no organisation created."""
         ...
 
     async def purge(self, now: datetime, unused_since: datetime) -> int:
-        """Delete what is over, and self-registered apps that nobody has used since; answers how many rows."""
+        """Delete what has expired, and self-registered apps unused since then; return the number of rows."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Redirect:
-    """Where the browser goes with the answer, and the text of the code in it; None with a refusal."""
+    """Redirect URI with the response parameters, and the code in it; None with a refusal."""
 
     location: str
     code: str | None
 
 
 class GrantRules(Protocol):
-    """The grammar of OAuth: judges requests by what is known, and words the answers. Asks and keeps nothing.
+    """Protocol rules of OAuth: validation of requests against stored rows, and responses.
 
-    Everything raises OAuthError for what is refused.
+    Stores nothing. All methods raise OAuthError for refusals.
     """
 
     def claimed(self, call: Call) -> str | None:
-        """Who the request says that it comes from: the `client_id`."""
+        """Return the `client_id` that the request claims."""
         ...
 
     def wish(self, call: Call, known: Known) -> Wish:
-        """Validate an authorization request. The error's `location` is set once the redirect URI has been validated."""
+        """Validate an authorization request. An error's `location` is set once the redirect URI is validated."""
         ...
 
     def agreed(self, call: Call, known: Known, user: str) -> Redirect:
-        """Return the response to an authorization request that the person accepted."""
+        """Return the redirect of an approved authorization request."""
         ...
 
     def denied(self, call: Call, known: Known, code: str = "access_denied") -> Redirect:
-        """Return the response to an authorization request that was declined or could not be shown."""
+        """Return the redirect of a request that was denied or could not be shown."""
         ...
 
     def token(self, call: Call, known: Known) -> Granted:
-        """Return what a token request is granted."""
+        """Return the tokens of a token request."""
         ...
 
     def device(self, call: Call, known: Known) -> DeviceStart:
-        """Return the response to a device that requests sign-in."""
+        """Return the response to a device authorization request."""
         ...
 
     def presented(self, call: Call, known: Known, endpoint: str) -> Mapping[str, Any]:
-        """Return the response of `revocation` or `introspection` for an authenticated app and its own token, if any."""
+        """Return the response of `revocation` or `introspection`. The app is authenticated and must own the token."""
         ...
 
     def registered(self, metadata: Mapping[str, Any]) -> Metadata:
@@ -183,9 +183,9 @@ class GrantRules(Protocol):
         ...
 
     def described(self, url: str, document: Mapping[str, Any]) -> Metadata:
-        """Validate the document at an app's `client_id`."""
+        """Validate the metadata document at an app's `client_id`."""
         ...
 
     def server(self) -> Mapping[str, Any]:
-        """Return the server's metadata (RFC 8414)."""
+        """Return the authorization server metadata (RFC 8414)."""
         ...

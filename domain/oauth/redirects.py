@@ -1,4 +1,4 @@
-"""Where a browser may be sent with a code: which addresses can be registered, and which one is meant (RFC 9700 §2.1, RFC 8252)."""
+"""Redirect URIs: which may be registered, and which match a request (RFC 9700 §2.1, RFC 8252)."""
 
 import re
 from urllib.parse import urlsplit
@@ -7,20 +7,20 @@ from domain.oauth.model import AppKind
 
 LONGEST = 2000
 MOST = 20
-"""Addresses of one app."""
+"""Maximum redirect URIs of one app."""
 _PLAIN = re.compile(r"[!#-\[\]-~]+")
-"""Visible ASCII without quotation mark and backslash, which browsers read as they like."""
+"""Visible ASCII without quotation mark and backslash, which browsers interpret differently."""
 _LOOPBACK = re.compile(r"http://(127\.0\.0\.1|\[::1\]|localhost)(?::(\d{1,5}))?(/[^#]*)?")
 _PRIVATE = re.compile(r"([a-z][a-z0-9+.-]{2,60}):(?!$)[^#]+")
 _FORBIDDEN = frozenset(
     "http https javascript data vbscript file blob about ws wss ftp ftps mailto tel sms view-source chrome resource intent "
     "filesystem jar ms-appdata content".split()
 )
-"""Schemes that run something, lead elsewhere, or are no app's."""
+"""Schemes that execute code, lead elsewhere, or cannot belong to an app."""
 
 
 def refused(uri: str, kind: AppKind) -> str | None:
-    """Why an app of that kind may not register the address, as a sentence; None when it may."""
+    """Return why an app of that kind may not register the URI, as a sentence, or None."""
     if not uri or len(uri) > LONGEST:
         return f"A redirect URI has 1 to {LONGEST} characters."
     if not _PLAIN.fullmatch(uri) or "#" in uri or "*" in uri:
@@ -53,7 +53,7 @@ def _is_loopback(uri: str) -> bool:
 
 
 def is_meant(registered: str, asked: str, kind: AppKind) -> bool:
-    """Whether the address is the registered one: letter by letter; a native app's on this machine may have any port."""
+    """Return whether the URI matches the registered one exactly; a native app's loopback URI may have any port."""
     if registered == asked:
         return True
     own, other = _LOOPBACK.fullmatch(registered), _LOOPBACK.fullmatch(asked)
@@ -69,12 +69,12 @@ def is_meant(registered: str, asked: str, kind: AppKind) -> bool:
 
 
 def chosen(registered: tuple[str, ...], asked: str, kind: AppKind) -> bool:
-    """Whether the address is one of those registered."""
-    return any(is_meant(one, asked, kind) for one in registered)
+    """Return whether the URI is one of those registered."""
+    return any(is_meant(uri, asked, kind) for uri in registered)
 
 
 def host_of(uri: str) -> str:
-    """Return the redirect target as shown to people: the host, `this device`, or the app's own scheme."""
+    """Return how the target is shown to a person: the host, `this device`, or the app's own scheme."""
     if _is_loopback(uri):
         return "this device"
     parts = urlsplit(uri)
@@ -82,8 +82,8 @@ def host_of(uri: str) -> str:
 
 
 def is_safe_to_skip(uri: str) -> bool:
-    """Whether whoever receives there is known for certain, so that a person who agreed before need not be asked again.
+    """Return whether the receiver is certain, so that earlier consent suffices.
 
-    On this machine, and behind schemes of one's own, any program may listen (RFC 8252 §8.6).
+    On this machine, and with custom schemes, any program may listen (RFC 8252 §8.6).
     """
     return uri.startswith("https://")

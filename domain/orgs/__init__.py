@@ -1,1 +1,1 @@
-"""Organisations, their members and plans."""
+"""Organisations, members, invitations and plans."""

@@ -1,4 +1,4 @@
-"""An organisation, its members, whom it has invited, and the plan it is on (docs/people.md)."""
+"""Organisations, members, invitations and plans (docs/people.md)."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -9,18 +9,18 @@ from domain.kernel.mail_addresses import address_key
 KINDS = ("retailer", "vendor")
 OWNER = "owner"
 MANAGERS = frozenset({OWNER, "admin"})
-"""Roles that say who belongs to the organisation, and what credentials it has."""
+"""Roles that manage members and credentials of the organisation."""
 INVITATION_LASTS = timedelta(days=7)
 OPEN_INVITATIONS = 100
-"""At most so many of an organisation wait to be accepted."""
+"""Maximum number of open invitations of an organisation."""
 FEATURES = frozenset({"bulk_exports", "fat_webhooks", "assistant", "stream"})
 AVAILABLE = frozenset({"bulk_exports", "fat_webhooks", "stream"})
-"""The features that are there by now; a plan may hold the others already, and is not said to include them."""
+"""Features that exist. A plan may contain others in advance, which are not shown."""
 
 
 @dataclass(frozen=True, slots=True)
 class Meter:
-    """What a plan includes of one meter a month: `included`, then `amount` minor units for each `per` more."""
+    """What a plan includes of one meter a month: `included`, then `amount` minor units for each further `per`."""
 
     included: int
     per: int
@@ -29,7 +29,7 @@ class Meter:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What an organisation pays for; plans are data that the operator sets. `monthly` in minor units of `currency`."""
+    """A plan, defined as data by the operator. `monthly` is in minor units of `currency`."""
 
     code: str
     name: str
@@ -43,20 +43,21 @@ class Plan:
 
     @property
     def available(self) -> frozenset[str]:
-        """What of its features is there by now."""
+        """The plan's features that exist."""
         return self.features & AVAILABLE
 
     def included(self, meter: str) -> int | None:
-        """How much of the meter the plan includes; None when it says nothing, which means any amount."""
+        """Return the included amount of the meter; None if the plan does not limit it."""
         found = self.meters.get(meter)
         return found.included if found else None
 
 
 @dataclass(frozen=True, slots=True)
 class Organisation:
-    """An organisation. `catalogues` are its own catalogue's ids (`cat_…`): (live, test).
+    """An organisation.
 
-    `api_version` is pinned by the first request that names none or any (docs/conventions.md#versions); None before.
+    `catalogues` are the ids of its own catalogue (`cat_…`): (live, test). `api_version` is None until the first request
+    pins it (docs/conventions.md#versions).
     """
 
     id: str
@@ -68,13 +69,13 @@ class Organisation:
     created_at: datetime
 
     def catalogue(self, livemode: bool) -> str:
-        """Return the organisation's own catalogue in the mode."""
+        """Return the id of the organisation's own catalogue in that mode."""
         return self.catalogues[0 if livemode else 1]
 
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """A user of an organisation and the role held there."""
+    """A user's membership of an organisation, with its role."""
 
     user: str
     org: str
@@ -84,13 +85,13 @@ class Member:
 
     @property
     def manages(self) -> bool:
-        """Whether they say who belongs to the organisation, and make its keys."""
+        """Whether the member may manage members and keys."""
         return self.role in MANAGERS
 
 
 @dataclass(frozen=True, slots=True)
 class Invitation:
-    """A place that is kept for whoever has an address. `digest` is the keyed hash of the secret that was sent there."""
+    """An invitation sent to an address. `digest` is the keyed hash of the secret in the link."""
 
     id: str
     org: str
@@ -105,17 +106,17 @@ class Invitation:
 
     @property
     def email_key(self) -> str:
-        """The address as it is compared: case does not count."""
+        """The address in the form for comparison."""
         return address_key(self.email)
 
     def is_open(self, now: datetime) -> bool:
-        """Whether it can be accepted yet."""
+        """Return whether the invitation can still be accepted."""
         return self.accepted_at is None and self.revoked_at is None and now < self.expires_at
 
 
 @dataclass(frozen=True, slots=True)
 class Invited:
-    """An open invitation as whoever holds its secret sees it: into which organisation, and by whom."""
+    """An open invitation and its organisation."""
 
     invitation: Invitation
     organisation: Organisation

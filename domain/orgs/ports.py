@@ -1,4 +1,4 @@
-"""Organisations, members and plans in store."""
+"""Storage of organisations, members and plans."""
 
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
@@ -9,114 +9,117 @@ from domain.orgs.model import Invitation, Invited, Member, Organisation, Plan
 
 
 class OrgStore(Protocol):
-    """In a tenant's transaction: its own organisation."""
+    """The tenant's own organisation, in its transaction."""
 
     async def own(self) -> Organisation:
         """Return the tenant's organisation."""
         ...
 
     async def change(self, name: str, api_version: str | None) -> None:
-        """Give the organisation another name and pinned version."""
+        """Set the organisation's name and pinned version."""
         ...
 
     async def add_member(self, member: Member) -> None:
-        """Add a member. Raises Conflict when the address is a member already."""
+        """Add a member. Raises Conflict if the address is a member already."""
         ...
 
     async def member(self, email: str) -> Member | None:
-        """Return the member with the address, ignoring case."""
+        """Return the member with that address, ignoring case, or None."""
         ...
 
     async def members(self, page_request: PageRequest) -> Page[Member]:
-        """Its members, those who were known first ahead; the key of one is the user's id."""
+        """Return a page of members, longest known first; the key is the user's id."""
         ...
 
     async def hold_members(self, users: Collection[str]) -> Mapping[str, Member]:
-        """Those members and every owner, by user, as they are now: no other transaction changes them until this one's end."""
+        """Lock and return those members and every owner, by user.
+
+        Other transactions cannot change them until this one ends.
+        """
         ...
 
     async def change_role(self, user: str, role: str) -> None:
-        """Give a member another role."""
+        """Set a member's role."""
         ...
 
     async def remove_member(self, user: str) -> None:
-        """Take a member away."""
+        """Remove a member."""
         ...
 
     async def invite(self, invitation: Invitation) -> None:
-        """Keep a new invitation."""
+        """Store a new invitation."""
         ...
 
     async def invitations(self, now: datetime, page_request: PageRequest) -> Page[Invitation]:
-        """Those that can be accepted yet, the newest first."""
+        """Return a page of open invitations, newest first."""
         ...
 
     async def invitation(self, id: str) -> Invitation | None:
-        """One invitation, locked until the transaction's end."""
+        """Lock and return an invitation, or None."""
         ...
 
     async def settle_invitation(
         self, id: str, *, accepted_at: datetime | None = None, revoked_at: datetime | None = None
     ) -> None:
-        """Record that an invitation was accepted or revoked."""
+        """Mark the invitation as accepted or revoked."""
         ...
 
     async def plans(self) -> Sequence[Plan]:
-        """Every plan on offer, cheapest first."""
+        """Return every plan on offer, cheapest first."""
         ...
 
 
 class Memberships(Protocol):
-    """Across tenants: a person belongs to many."""
+    """Memberships of people, across tenants."""
 
     async def of_user(self, user: str, page_request: PageRequest) -> Page[Organisation]:
-        """Return a page of the organisations of a user, by ID."""
+        """Return a page of the user's organisations, by id."""
         ...
 
     async def invited(self, digest: bytes) -> Invited | None:
-        """Return the invitation with the keyed hash and its organisation, also if it is over (the caller decides)."""
+        """Return the invitation with that keyed hash and its organisation, also when it has ended."""
         ...
 
     async def forget_invitations(self, before: datetime) -> int:
-        """Delete those that were over before then; answers how many."""
+        """Delete invitations that ended before then; return their number."""
         ...
 
 
 class OrgRegistry(Protocol):
-    """Across tenants: for operators."""
+    """All organisations, for operators."""
 
     async def create(self, organisation: Organisation) -> None:
-        """Keep a new organisation."""
+        """Store a new organisation."""
         ...
 
     async def find(self, id_or_name: str) -> Organisation | None:
-        """Return the organisation with the ID, or with the exact name if it is unique."""
+        """Return an organisation by id, or by its exact name if that is unique."""
         ...
 
     async def named(self, name: str) -> Sequence[Organisation]:
-        """Return the organisations with exactly this name, or all for an empty name, oldest first."""
+        """Return the organisations with exactly that name, or all for an empty name, oldest first."""
         ...
 
     async def change_plan(self, id: str, plan: Plan) -> None:
-        """Put an organisation on another plan; nothing happens for an unknown one."""
+        """Set an organisation's plan; an unknown organisation is ignored."""
         ...
 
     async def plan(self, code: str) -> Plan | None:
-        """One plan."""
+        """Return a plan, or None."""
         ...
 
 
 class Erasure(Protocol):
-    """Across tenants, for operators: an organisation that leaves."""
+    """Deletion of an organisation, across tenants, for operators."""
 
     async def close(self, org: str) -> None:
-        """Take its credentials and members away, so that nobody can act for it any more."""
+        """Delete the organisation's credentials and members, so that nobody can act for it."""
         ...
 
     async def erase(self, org: str) -> Mapping[str, int]:
-        """Delete all rows of it but itself, and what others' rows hold of it; answers how many, by table."""
+        """Delete all its rows except its own, and references in others' rows; return the numbers by table."""
         ...
 
     async def forget(self, org: str) -> None:
-        """Delete the organisation itself, once nothing of it is left."""
+        """Delete the organisation's row, once nothing else is left."""
         ...

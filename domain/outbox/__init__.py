@@ -1,1 +1,1 @@
-"""Mail that the service sends to people: kept first, sent afterwards."""
+"""Outgoing mail to people, stored first and sent afterwards."""

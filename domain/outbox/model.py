@@ -1,12 +1,12 @@
-"""A message to a person, from when it is written until it is forgotten (docs/people.md#mail)."""
+"""Outgoing messages and their retries (docs/people.md#mail)."""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 GIVEN_UP_AFTER = timedelta(days=3)
-"""How old a message may be to be sent at all: what it leads to is over by then."""
+"""Age after which a message is no longer sent, because its link has expired."""
 LEASE = timedelta(minutes=5)
-"""How long whoever sends a message has it for itself."""
+"""Duration of the sender's exclusive claim on a message."""
 FIRST_PAUSE = timedelta(seconds=30)
 LONGEST_PAUSE = timedelta(hours=1)
 LONGEST_FAILURE = 300
@@ -14,9 +14,10 @@ LONGEST_FAILURE = 300
 
 @dataclass(frozen=True, slots=True)
 class OutgoingMessage:
-    """A message. `sealed` is its text, sealed, for it may have a secret in it; empty once it was sent.
+    """An outgoing message.
 
-    `next_at` says when it is tried (again), None once it is sent or given up; `failure` why the last attempt failed.
+    `sealed` is its sealed text, which may contain a secret; empty once it was sent. `next_at` is the next attempt, None
+    once it is sent or given up; `failure` is the last error.
     """
 
     id: str
@@ -32,11 +33,11 @@ class OutgoingMessage:
 
 
 def pause(attempts: int) -> timedelta:
-    """How long to wait after that many attempts have failed: 30 s, 1 min, 2 min … an hour."""
+    """Return the delay after that many failed attempts: 30 s, 1 min, 2 min … an hour."""
     doubled: int = 2 ** min(attempts - 1, 10)
     return min(FIRST_PAUSE * doubled, LONGEST_PAUSE)
 
 
 def one_line(text: str) -> str:
-    """Return the text without line breaks, so that a subject cannot add mail headers."""
+    """Return the text without line breaks, so that it cannot inject headers."""
     return " ".join(text.split())

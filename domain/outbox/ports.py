@@ -1,4 +1,4 @@
-"""Handing mail to a server that passes it on."""
+"""Delivery of mail to a server, and storage of outgoing messages."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from domain.outbox.model import OutgoingMessage
 
 @dataclass(frozen=True, slots=True)
 class Letter:
-    """What is sent: plain text to one address. `id` makes its Message-ID, alike at each attempt."""
+    """A plain-text message to one address. `id` determines its Message-ID, the same at each attempt."""
 
     id: str
     to: str
@@ -19,26 +19,26 @@ class Letter:
 
 
 class MailUnsent(Exception):
-    """It was not taken; another attempt may succeed."""
+    """The message was not accepted; another attempt may succeed."""
 
 
 class MailRefused(MailUnsent):
-    """It never will be: the server refused it for good."""
+    """The server refused the message permanently."""
 
 
 class Mailer(Protocol):
-    """One server that takes mail."""
+    """A mail server."""
 
     async def send(self, letter: Letter) -> None:
-        """Hand it over. Raises MailUnsent, MailRefused; their texts have no secret."""
+        """Send a message. Raises MailUnsent, MailRefused; their texts contain no secret."""
         ...
 
 
 class Outbox(Protocol):
-    """Messages to people. Each call is a transaction of its own."""
+    """Outgoing messages; each call is its own transaction."""
 
     async def add(self, message: OutgoingMessage) -> None:
-        """Keep a new message."""
+        """Store a new message."""
         ...
 
     async def latest(self, limit: int) -> Sequence[OutgoingMessage]:
@@ -48,17 +48,20 @@ class Outbox(Protocol):
     async def claim(
         self, now: datetime, until: datetime, not_before: datetime, limit: int
     ) -> Sequence[OutgoingMessage]:
-        """Claim the longest-due messages until a time, and count an attempt; messages created before `not_before` stay."""
+        """Claim due messages `until` then, longest due first, each with its number of attempts raised.
+
+        Those created before `not_before` are ignored.
+        """
         ...
 
     async def sent(self, id: str, now: datetime) -> None:
-        """Record that the message was accepted, and delete its text."""
+        """Mark the message as sent and delete its text."""
         ...
 
     async def failed(self, id: str, failure: str, next_at: datetime | None) -> None:
-        """Record a failed attempt; it is retried at a time, or never (None)."""
+        """Record a failed attempt, with the next one or None."""
         ...
 
     async def forget(self, before: datetime) -> int:
-        """Delete those made before then; answers how many."""
+        """Delete messages created before then; return their number."""
         ...

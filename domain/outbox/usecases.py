@@ -1,4 +1,4 @@
-"""Mail to people: whoever writes it puts it into the outbox; the leading scheduler sends it, with patience."""
+"""Sending of mail: use cases add messages to the outbox; the leading scheduler sends them with retries."""
 
 import logging
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ _LOG = logging.getLogger("joinery.outbox")
 
 @dataclass(frozen=True, slots=True)
 class OutgoingMail:
-    """The outbox. Without a `mailer` messages stay in it, for the operator to read."""
+    """The outbox. Without a `mailer` messages remain in it for the operator to read."""
 
     outbox: Outbox
     vault: Vault
@@ -26,11 +26,11 @@ class OutgoingMail:
 
     @property
     def sends(self) -> bool:
-        """Whether messages leave, or stay for the operator to hand over."""
+        """Whether messages are sent, or remain for the operator."""
         return self.mailer is not None
 
     async def queue(self, to: str, subject: str, body: str, purpose: str) -> OutgoingMessage:
-        """Keep a message to be sent soon. `body` is plain text; `purpose` a word such as `set_password`."""
+        """Queue a message. `body` is plain text; `purpose` a word such as `set_password`."""
         id_, now = new_id("mail"), self.clock.now()
         sealed = self.vault.seal({"body": body}, id_)
         message = OutgoingMessage(id_, one_line(to), one_line(subject), purpose, sealed, now, now)
@@ -42,27 +42,27 @@ class OutgoingMail:
         return await self.outbox.latest(limit)
 
     def text(self, message: OutgoingMessage) -> str:
-        """Return the message's text; empty after it was sent."""
+        """Return the message's text; empty once it was sent."""
         if not message.sealed:
             return ""
         return str(self.vault.open(message.sealed, message.id)["body"])
 
     async def send_due(self) -> int:
-        """Send what is due; answers how many were sent."""
+        """Send due messages; return the number sent."""
         if self.mailer is None:
             return 0
         sent = 0
         now = self.clock.now()
         for message in await self.outbox.claim(now, now + LEASE, now - GIVEN_UP_AFTER, BATCH):
-            sent += await self._sent(self.mailer, message)
+            sent += await self._send(self.mailer, message)
         return sent
 
     async def forget(self, before: datetime) -> int:
-        """Delete messages that were written before then; answers how many."""
+        """Delete messages created before then; return their number."""
         return await self.outbox.forget(before)
 
-    async def _sent(self, mailer: Mailer, message: OutgoingMessage) -> bool:
-        """Whether it was taken; else it is told why, and when it is tried again."""
+    async def _send(self, mailer: Mailer, message: OutgoingMessage) -> bool:
+        """Send a message and record the outcome; return whether it was accepted."""
         try:
             await mailer.send(Letter(message.id, message.to, message.subject, self.text(message)))
         except (MailUnsent, ValueError) as error:

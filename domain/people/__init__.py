@@ -1,1 +1,1 @@
-"""People: who they are whatever organisation they work in, how they show it, and their sessions."""
+"""People, their credentials and their sessions, independent of organisations."""

@@ -1,11 +1,11 @@
-"""What somebody proves who they are with, beside a password: one-time codes, recovery codes, passkeys."""
+"""Factors beside passwords: one-time codes, recovery codes and passkeys."""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 RECOVERY_CODES = 10
 CODE_LETTERS = "abcdefghjkmnpqrstuvwxyz23456789"
-"""Without those that are taken for another."""
+"""Without characters that are easily confused."""
 CODE_LENGTH = 10
 CHALLENGE_LASTS = timedelta(minutes=5)
 MOST_PASSKEYS = 20
@@ -14,9 +14,10 @@ LONGEST_PASSKEY_NAME = 60
 
 @dataclass(frozen=True, slots=True)
 class Authenticator:
-    """An app that shows one-time codes (RFC 6238). `sealed` is the shared secret; `last_step` the last one that was taken.
+    """An app for one-time codes (RFC 6238).
 
-    `confirmed_at` is None until a first code has shown that the app has the secret.
+    `sealed` is the shared secret, `last_step` the last step used. `confirmed_at` is None until a first code was
+    entered.
     """
 
     user: str
@@ -27,9 +28,9 @@ class Authenticator:
 
 @dataclass(frozen=True, slots=True)
 class Passkey:
-    """A key pair whose private half stays with a person's device (WebAuthn level 3). `public_key` is COSE, as it came.
+    """A passkey (WebAuthn level 3).
 
-    `sign_count` is what the device said last, 0 for those that do not count.
+    `public_key` is in COSE format; `sign_count` is the device's last count, 0 for devices that do not count.
     """
 
     id: str
@@ -44,10 +45,10 @@ class Passkey:
 
 
 def shown_code(text: str) -> str:
-    """Return a recovery code as it is displayed, in two halves."""
+    """Format a recovery code in two halves."""
     return f"{text[: CODE_LENGTH // 2]}-{text[CODE_LENGTH // 2 :]}"
 
 
 def typed_code(text: str) -> str:
-    """Return a code in the form in which it is compared."""
+    """Return a typed code in the form for comparison."""
     return "".join(char for char in text.casefold() if char.isalnum())

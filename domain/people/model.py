@@ -1,4 +1,4 @@
-"""A person, a session, a link for one use, and what a person's own security is told by (docs/people.md)."""
+"""People, sessions, one-time links and security events (docs/people.md)."""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -8,19 +8,19 @@ from domain.access.model import Principal
 from domain.kernel.mail_addresses import address_key
 
 LIFETIME = timedelta(days=30)
-"""How long a session lasts at most, however much it is used."""
+"""Maximum lifetime of a session."""
 IDLE = timedelta(days=7)
-"""How long a session lasts unused."""
+"""Maximum idle time of a session."""
 SUDO = timedelta(minutes=15)
-"""For how long somebody who has proved who they are may do what touches security."""
+"""Time after authentication in which security settings may be changed."""
 SEEN_EVERY = timedelta(minutes=1)
-"""How exactly it is known when a session was last used."""
+"""Resolution of a session's last use."""
 LONGEST_AGENT = 200
 
 
 @dataclass(frozen=True, slots=True)
 class User:
-    """A person. `verified_at`: when they showed that the address is theirs; `name` may be empty."""
+    """A person. `verified_at` is when the address was verified; `name` may be empty."""
 
     id: str
     email: str
@@ -30,29 +30,29 @@ class User:
 
     @property
     def email_key(self) -> str:
-        """The address as it is compared."""
+        """The address in the form for comparison."""
         return email_key(self.email)
 
     @property
     def called(self) -> str:
-        """What to call them: the name, else what stands before the @."""
+        """The name, or the local part of the address."""
         return self.name or self.email.partition("@")[0]
 
 
 def email_key(email: str) -> str:
-    """Return an email address in the form in which it is compared, ignoring case."""
+    """Return an address in the form for comparison."""
     return address_key(email)
 
 
 class SessionKind(StrEnum):
-    """A browser's session in the console, or a bearer token that an operator made for a script."""
+    """Kinds of sessions: in a browser, or a bearer token that an operator created for a script."""
 
     CONSOLE = "console"
     TOKEN = "token"  # noqa: S105  a kind, no secret
 
 
 class Method(StrEnum):
-    """How somebody has proved who they are."""
+    """Authentication methods."""
 
     PASSWORD = "password"  # noqa: S105  a way to sign in, no secret
     TOTP = "totp"
@@ -65,9 +65,10 @@ class Method(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """A person who is signed in. `org` and `livemode` are what they look at; `digest` the keyed hash of its secret.
+    """A session of a person.
 
-    `methods` tells how they signed in, `confirmed_at` when they last proved who they are.
+    `org` and `livemode` are the current view; `digest` is the keyed hash of its secret. `methods` are the
+    authentication methods, `confirmed_at` is the last authentication.
     """
 
     id: str
@@ -87,23 +88,23 @@ class Session:
     networks: tuple[str, ...] = ()
 
     def is_in_force(self, now: datetime) -> bool:
-        """Whether it still counts: not ended, not over, not forgotten about."""
+        """Return whether the session is active: not revoked, expired or idle for too long."""
         idle = self.kind is SessionKind.CONSOLE and now >= self.seen_at + IDLE
         return self.revoked_at is None and now < self.expires_at and not idle
 
     @property
     def only_vouched_for(self) -> bool:
-        """Whether nobody but an organisation's provider says who it is."""
+        """Whether only an organisation's identity provider has authenticated the person."""
         return set(self.methods) == {Method.SSO}
 
     def is_sudo(self, now: datetime) -> bool:
-        """Whether its person has proved who they are just now, as what touches security demands."""
+        """Return whether the person has authenticated recently, as changes of security settings require."""
         return now < self.confirmed_at + SUDO
 
 
 @dataclass(frozen=True, slots=True)
 class SignedIn:
-    """A session, whose it is, and what they may do; `principal` is None for whoever belongs to no organisation (any more)."""
+    """A session, its person and their permissions; `principal` is None for a person without an organisation."""
 
     session: Session
     user: User
@@ -111,7 +112,7 @@ class SignedIn:
 
 
 class Purpose(StrEnum):
-    """What a link for one use leads to."""
+    """Purposes of one-time links."""
 
     SIGN_IN = "sign_in"
     SET_PASSWORD = "set_password"  # noqa: S105  a purpose, no secret
@@ -127,7 +128,7 @@ LINK_LASTS = {
 
 @dataclass(frozen=True, slots=True)
 class OneTimeLink:
-    """A link for one use; `digest` is the keyed hash of its secret, `org` where it leads to."""
+    """A one-time link; `digest` is the keyed hash of its secret, `org` the organisation to open."""
 
     digest: bytes
     purpose: Purpose
@@ -139,7 +140,7 @@ class OneTimeLink:
 
 @dataclass(frozen=True, slots=True)
 class SecurityEvent:
-    """Something that concerns a person's security, as they are shown it: `kind` such as `signed_in`, `password_changed`."""
+    """A security event that its person can see; `kind` is such as `signed_in` or `password_changed`."""
 
     id: str
     user: str

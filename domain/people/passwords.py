@@ -1,38 +1,41 @@
-"""What may be a password (NIST SP 800-63B-4 §3.1.1): long enough, not soon guessed, without rules of composition."""
+"""Password rules (NIST SP 800-63B-4 §3.1.1): long enough and hard to guess, without composition rules."""
 
 import unicodedata
 
 SHORTEST = 10
 LONGEST = 256
 _LONGEST_TYPED = 4 * LONGEST
-"""Characters before they are composed: of one, four may be left at most (UAX #15)."""
+"""Maximum characters before normalisation, which makes at most four of one (UAX #15)."""
 _SHORTEST_NAME = 4
 FEWEST_GUESSES = 10**9
-"""What a password withstands at least: far more than throttling lets anybody try, and years against a stolen hash (ADR 61)."""
-SOON = "That password is among those that are tried first; choose another, such as three or four words."
+"""Minimum guesses that a password must withstand: far more than throttling permits, and years against a stolen hash (ADR 61)."""
+SOON = "This password is easy to guess. Choose another one, such as three or four words."
 
 
 def normalised(password: str) -> str:
-    """Return a password as it is hashed and compared: NFKC, because keyboards compose letters differently (RFC 8265)."""
+    """Return a password in the form for hashing.
+
+    NFKC lets keyboards that compose letters differently agree (RFC 8265).
+    """
     return unicodedata.normalize("NFKC", password)
 
 
 def typed(password: str) -> str:
-    """Return an entered password as it is compared; a text beyond the maximum length is treated as empty."""
+    """Return a typed password in the form for hashing, or empty text if it is too long for any password."""
     return normalised(password) if len(password) <= _LONGEST_TYPED else ""
 
 
 def refusal(password: str, email: str, name: str = "") -> str | None:
-    """Why that cannot be the password of who has this address and name, however it is guessed; None when it can."""
+    """Return why the text cannot be the password of a person with this address and name, guessability aside, or None."""
     text = typed(password)
-    # What is far too long is not even normalised: marks are sorted in the square of their number.
+    # Excessive text is not normalised, because sorting combining marks takes quadratic time.
     if len(text) > LONGEST or len(password) > _LONGEST_TYPED:
-        return f"A password has at most {LONGEST} characters."
+        return f"Use at most {LONGEST} characters."
     if len(text) < SHORTEST:
-        return f"A password has at least {SHORTEST} characters; three or four words do well."
+        return f"Use at least {SHORTEST} characters, such as three or four words."
     folded = text.casefold()
     if any(own in folded for own in own_words(email, name)):
-        return "The password has your address or name in it; choose one that says nothing of you."
+        return "The password contains your address or name. Choose another one."
     return None
 
 

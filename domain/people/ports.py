@@ -1,4 +1,4 @@
-"""People, their sessions and their links in store: nobody's tenant."""
+"""Storage of people, sessions, links and factors, which belong to no tenant."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,165 +11,171 @@ from domain.people.model import Method, OneTimeLink, Purpose, SecurityEvent, Ses
 
 
 class People(Protocol):
-    """Who there is. Each call is a transaction of its own."""
+    """People and their security events; each call is its own transaction."""
 
     async def get(self, id: str) -> User | None:
-        """Return the user with the ID, or None."""
+        """Return the user with that id, or None."""
         ...
 
     async def several(self, ids: Collection[str]) -> Mapping[str, User]:
-        """Return the users by ID; unknown IDs are left out."""
+        """Return the users by id; unknown ids are omitted."""
         ...
 
     async def by_email(self, email: str) -> User | None:
-        """Return the user with the address, ignoring case, or None."""
+        """Return the user with that address, ignoring case, or None."""
         ...
 
     async def add(self, user: User) -> User:
-        """Keep a new user; answers the one who has that address already, if there is one."""
+        """Store a new user; return the existing one if the address is taken."""
         ...
 
     async def set_up(self, user: User, encoded: str, now: datetime) -> bool:
-        """Keep a new user and the hash of their password, in one step; False, and nothing, where somebody has that address."""
+        """Store a new user and their password hash atomically.
+
+        Returns False, with nothing stored, if the address is taken.
+        """
         ...
 
     async def change(self, user: User) -> None:
-        """Keep another name, or that the address was verified."""
+        """Store a changed name or verification."""
         ...
 
     async def password(self, user: str) -> str | None:
-        """Return the encoded password hash, or None without a password."""
+        """Return the encoded password hash, or None."""
         ...
 
     async def set_password(self, user: str, encoded: str, now: datetime) -> None:
-        """Keep another password."""
+        """Store another password hash."""
         ...
 
     async def note(self, event: SecurityEvent) -> None:
-        """Keep what concerns a person's security."""
+        """Store a security event."""
         ...
 
     async def events(self, user: str, limit: int) -> Sequence[SecurityEvent]:
-        """Return the newest security events first."""
+        """Return the person's newest security events first."""
         ...
 
     async def forget_events(self, before: datetime) -> int:
-        """Delete those that are older; answers how many."""
+        """Delete events older than that; return their number."""
         ...
 
 
 class Sessions(Protocol):
-    """Sessions, console's and tokens'. Each call is a transaction of its own."""
+    """Sessions of console and tokens; each call is its own transaction."""
 
     async def add(self, session: Session) -> None:
-        """Keep a new session."""
+        """Store a new session."""
         ...
 
     async def find(self, digest: bytes) -> SignedIn | None:
-        """Return the session with the keyed hash, its person and their current permissions, also after it ended (the caller decides)."""
+        """Return the session with that keyed hash, its person and their present permissions, also when it has ended."""
         ...
 
     async def of_user(self, user: str) -> Sequence[Session]:
-        """Those not ended, the newest first."""
+        """Return the user's sessions that were not revoked, newest first."""
         ...
 
     async def save(self, session: Session) -> None:
-        """Keep what its person looks at, and how they have proved themselves."""
+        """Store the session's view and authentication."""
         ...
 
     async def seen(self, id: str, now: datetime) -> None:
-        """Keep when it was last used, and nothing else: what its person looks at may change at that moment."""
+        """Store the last use only, because the view may change concurrently."""
         ...
 
     async def revoke(self, ids: Collection[str], now: datetime) -> int:
-        """End them; answers how many were not ended yet."""
+        """Revoke sessions; return how many were not revoked yet."""
         ...
 
     async def proofs(self, digests: Collection[bytes]) -> Mapping[bytes, tuple[Credential, Principal]]:
-        """Return what tokens with those keyed hashes prove (domain/access/ports.py:TokenProofs); console sessions are left out."""
+        """Return the tokens with those keyed hashes (domain/access/ports.py:TokenProofs), without console sessions."""
         ...
 
     async def forget(self, before: datetime) -> int:
-        """Delete those, and links, that were over before then; answers how many."""
+        """Delete sessions and links that ended before then; return their number."""
         ...
 
 
 class SignInRules(Protocol):
-    """What organisations demand of how their people sign in."""
+    """Requirements of organisations on how their members sign in."""
 
     async def allows(self, user: str, org: str, methods: Collection[Method]) -> bool:
-        """Whether a member who has shown who they are by `methods` may look at the organisation."""
+        """Return whether a member who authenticated by `methods` may open the organisation."""
         ...
 
     async def note(self, user: str, org: str, methods: Collection[Method]) -> None:
-        """Somebody looks at it who was allowed to: what deserves to be told of that, is."""
+        """Record an admission that must be audited."""
         ...
 
 
 class OneTimeLinks(Protocol):
-    """Links for one use."""
+    """Storage of one-time links."""
 
     async def add(self, link: OneTimeLink) -> None:
-        """Keep a new link; older ones of the same person and purpose are good no more."""
+        """Store a new link, which invalidates older ones of the same person and purpose."""
         ...
 
     async def withdraw(self, user: str) -> None:
-        """All that the person has not used yet are good no more."""
+        """Invalidate all unused links of the person."""
         ...
 
     async def find(self, digest: bytes, purpose: Purpose, now: datetime) -> OneTimeLink | None:
-        """Return the link if it can be used, or None."""
+        """Return the link if it can be used."""
         ...
 
     async def use(self, digest: bytes, purpose: Purpose, now: datetime) -> OneTimeLink | None:
-        """Use the link once and return it; None if it was used or has expired, also for concurrent calls after the first."""
+        """Use the link atomically and return it; None if it is used or expired."""
         ...
 
 
 class Factors(Protocol):
-    """One app for one-time codes a person, and their recovery codes."""
+    """Storage of each person's authenticator and recovery codes."""
 
     async def authenticator(self, user: str) -> Authenticator | None:
-        """Return the person's authenticator, confirmed or not, or None."""
+        """Return the person's authenticator, confirmed or not."""
         ...
 
     async def enrol(self, authenticator: Authenticator) -> Authenticator:
-        """Keep one that is not confirmed yet, unless there is one; answers the person's, confirmed or not."""
+        """Store an unconfirmed authenticator unless there is one; return the person's, confirmed or not."""
         ...
 
     async def confirm(self, authenticator: Authenticator, step: int, digests: Sequence[bytes], now: datetime) -> bool:
-        """Confirm the authenticator after its first code and replace the recovery codes by these keyed hashes.
+        """Confirm the authenticator and replace the recovery codes' keyed hashes.
 
-        False, and nothing, when another call was faster, or it is not the person's any more.
+        Returns False, with nothing stored, if another call was faster or the authenticator was replaced.
         """
         ...
 
     async def take_step(self, user: str, step: int) -> bool:
-        """Use a step up; False when it, or a later one, was used."""
+        """Use a step; return False if it, or a later one, was used."""
         ...
 
     async def disenrol(self, user: str) -> bool:
-        """Forget the app and the recovery codes; False when there was none."""
+        """Delete authenticator and recovery codes; return False if there was none."""
         ...
 
     async def replace_codes(self, user: str, digests: Sequence[bytes]) -> bool:
-        """Keep these recovery codes' keyed hashes, and no others; False, and nothing, where no app is confirmed."""
+        """Replace the recovery codes' keyed hashes.
+
+        Returns False, with nothing stored, if no authenticator is confirmed.
+        """
         ...
 
     async def use_code(self, user: str, digest: bytes, now: datetime) -> bool:
-        """Use a recovery code up; False when it is none, or used."""
+        """Use a recovery code; return False if it is unknown or used."""
         ...
 
     async def codes_left(self, user: str) -> int:
-        """How many can be used."""
+        """Return the number of unused recovery codes."""
         ...
 
 
 class Passkeys(Protocol):
-    """Passkeys, and the challenges that they are to sign."""
+    """Storage of passkeys and challenges."""
 
     async def add(self, passkey: Passkey) -> bool:
-        """Keep a new one; False when that credential is known."""
+        """Store a new passkey; return False if the credential is known."""
         ...
 
     async def of_user(self, user: str) -> Sequence[Passkey]:
@@ -177,37 +183,40 @@ class Passkeys(Protocol):
         ...
 
     async def find(self, credential: bytes) -> Passkey | None:
-        """Return the passkey with the credential ID, or None."""
+        """Return the passkey with that credential, or None."""
         ...
 
     async def used(self, passkey: Passkey, sign_count: int, now: datetime) -> bool:
-        """Record a signature; return False if the counter does not increase (a copied key), unless the device does not count."""
+        """Record a signature.
+
+        Returns False if the count does not rise (a copy may exist), unless the device does not count.
+        """
         ...
 
     async def rename(self, user: str, id: str, name: str) -> bool:
-        """Call it something else; False when it is not that person's."""
+        """Rename a passkey; return False if it is not that person's."""
         ...
 
     async def remove(self, user: str, id: str) -> bool:
-        """Forget it; False when it is not that person's."""
+        """Delete a passkey; return False if it is not that person's."""
         ...
 
     async def challenge(self, digest: bytes, user: str | None, expires_at: datetime) -> None:
-        """Keep a challenge's keyed hash; `user` is who is to answer it, if that is known."""
+        """Store a challenge's keyed hash; `user` is the person expected to answer, if known."""
         ...
 
     async def take_challenge(self, digest: bytes, user: str | None, now: datetime) -> bool:
-        """Use a challenge up; False when it is none of that person's, was used, or is over."""
+        """Use a challenge; return False if it is not that person's, used or expired."""
         ...
 
     async def forget_challenges(self, before: datetime) -> int:
-        """Delete those that were over before then; answers how many."""
+        """Delete challenges that expired before then; return their number."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Registration:
-    """What a registration brought: the credential's id, its public key (COSE), what it counts, whether it is backed up."""
+    """A new credential: id, public key (COSE), signature count, and whether it is backed up."""
 
     credential: bytes
     public_key: bytes
@@ -216,79 +225,79 @@ class Registration:
 
 
 class PasskeyRefused(Exception):
-    """The browser's answer does not hold; the reason is for the log, not for people."""
+    """The browser's response is invalid; the reason is for the log only."""
 
 
 class Ceremonies(Protocol):
-    """For the one origin that the console has. Who uses a passkey is verified by its device (PIN, finger, face)."""
+    """WebAuthn ceremonies for the console's origin, with user verification by the device (PIN, finger, face)."""
 
     def registration(self, user: User, known: Sequence[Passkey], challenge: bytes) -> str:
         """Return the options of `navigator.credentials.create` as JSON; devices with a `known` passkey refuse."""
         ...
 
     def registered(self, answer: str, challenge: bytes) -> Registration:
-        """Verify the response of a registration. Raises PasskeyRefused."""
+        """Return the credential of a registration response. Raises PasskeyRefused."""
         ...
 
     def sign_in(self, challenge: bytes, known: Sequence[Passkey] = ()) -> str:
-        """Return the options of `navigator.credentials.get` as JSON, for any passkey or for one of `known`."""
+        """Return the options of `navigator.credentials.get` as JSON, for any passkey or one of the `known`."""
         ...
 
     def credential(self, answer: str) -> bytes:
-        """Return the credential ID of a response, without verification. Raises PasskeyRefused."""
+        """Return the id of the responding credential, unverified. Raises PasskeyRefused."""
         ...
 
     def signed(self, answer: str, challenge: bytes, passkey: Passkey) -> int:
-        """Verify a signature by the passkey, and return its new counter. Raises PasskeyRefused."""
+        """Verify the signature and return its count. Raises PasskeyRefused."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Enrolment:
-    """What an app is given: `secret` to type, and `picture`, a QR code as SVG."""
+    """Data for setting up an authenticator: `secret` to type, and `picture`, a QR code as SVG."""
 
     secret: str
     picture: str
 
 
 class OneTimeCodes(Protocol):
-    """SHA-1, six digits, 30 seconds, as every app has it."""
+    """One-time codes: SHA-1, six digits, 30 seconds, as all apps support."""
 
     def secret(self) -> str:
         """Return a new secret: base32, 160 bits."""
         ...
 
     def enrolment(self, secret: str, account: str) -> Enrolment:
-        """How an app is given the secret, which shows it as that account's."""
+        """Return the data to set up an app for that account."""
         ...
 
     def step(self, secret: str, code: str, now: datetime) -> int | None:
-        """Return the time step of a code, among the current one and its neighbours; None for a wrong code."""
+        """Return the step of the code among the present one and its neighbours, or None."""
         ...
 
 
 class Passwords(Protocol):
-    """Hashes; each call takes tens of milliseconds of a thread that nothing else waits for.
+    """Password hashing; each call takes tens of milliseconds of a separate thread.
 
-    Raises Overloaded when more wait already than can be served soon.
+    Raises Overloaded if too many calls wait.
     """
 
     async def hash(self, password: str) -> str:
-        """Return the encoded hash of the password, with salt and cost."""
+        """Return the encoded hash, with salt and cost."""
         ...
 
     async def verify(self, encoded: str | None, password: str) -> bool:
-        """Whether it is that password. None (there is none) takes as long, and is never."""
+        """Return whether the password matches. None takes as long and never matches."""
         ...
 
     def is_outdated(self, encoded: str) -> bool:
-        """Whether it was hashed at another cost than is paid now."""
+        """Return whether the hash was made with another cost than the present one."""
         ...
 
 
 class PasswordGuesses(Protocol):
-    """Judges passwords. Raises Overloaded when more wait already than can be judged soon."""
+    """Estimation of guessability. Raises Overloaded if too many calls wait."""
 
     async def withstands(self, password: str, own: Sequence[str]) -> int:
-        """How many guesses a password withstands when what is chosen most is tried first; `own` are words of its person, tried first of all."""
+        """Return the number of guesses that a password withstands; `own` are its person's words, guessed first."""
         ...

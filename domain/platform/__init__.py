@@ -1,1 +1,1 @@
-"""The platform itself: what works and what does not."""
+"""Status and health of the service itself."""

@@ -9,7 +9,7 @@ COMPONENTS = ("api", "ingestion", "feed", "webhooks", "exports", "assistant")
 
 
 class ComponentState(StrEnum):
-    """How a component does, from best to worst."""
+    """States of a component, from best to worst."""
 
     OPERATIONAL = "operational"
     DEGRADED = "degraded"
@@ -20,7 +20,7 @@ _WORSE = tuple(ComponentState)
 
 
 def worst_of(states: Iterable[ComponentState]) -> ComponentState:
-    """Return the worst state; degraded if there is none."""
+    """Return the worst of the states; of none, degraded, because the state is unknown."""
     return max(states, key=_WORSE.index, default=ComponentState.DEGRADED)
 
 
@@ -34,7 +34,7 @@ class DayUptime:
 
 @dataclass(frozen=True, slots=True)
 class Component:
-    """A part of the service, its state now and its last days, oldest first."""
+    """A part of the service, its present state and its last days, oldest first."""
 
     name: str
     state: ComponentState

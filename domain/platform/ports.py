@@ -1,4 +1,4 @@
-"""What was measured of the service's own health, over all organisations."""
+"""Measurements of the service's health across all organisations."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from domain.platform.workload import SourceLoad, TenantLoad
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One look at one component (domain.platform.model.COMPONENTS)."""
+    """One check of one component (domain.platform.model.COMPONENTS)."""
 
     component: str
     at: datetime
@@ -23,13 +23,13 @@ class Check:
 
     @property
     def passed(self) -> bool:
-        """Whether it did its work."""
+        """Whether the component was not down."""
         return self.state != ComponentState.DOWN
 
 
 @dataclass(frozen=True, slots=True)
 class DayCount:
-    """How many checks of a component a day (UTC) saw, and how many passed."""
+    """Numbers of all and of passed checks of a component on a day (UTC)."""
 
     component: str
     day: date
@@ -62,42 +62,42 @@ class OperatingFiguresReader(Protocol):
 
 
 class PlatformChecks(Protocol):
-    """Across tenants; the scheduler writes, everybody reads."""
+    """Results of checks; the scheduler writes, everybody reads."""
 
     async def record(self, checks: Sequence[Check]) -> None:
-        """Keep the results of one tick."""
+        """Store the results of one tick."""
         ...
 
     async def latest(self) -> Sequence[Check]:
-        """Return the newest check of each component."""
+        """Return the newest check of each component that has one."""
         ...
 
     async def days(self, since: date) -> Sequence[DayCount]:
-        """Return the counts by component and day from `since`, oldest first; days without checks are left out."""
+        """Return counts per component and day from `since` on, oldest first; days without checks are omitted."""
         ...
 
     async def forget(self, before: datetime) -> int:
-        """Drop checks older than that; answers how many."""
+        """Delete checks older than that; return their number."""
         ...
 
 
 class Incidents(Protocol):
-    """Across tenants; the scheduler and the operator write, everybody reads."""
+    """Incidents; the scheduler and the operator write, everybody reads."""
 
     async def open(self) -> Sequence[Incident]:
-        """Those that are not closed, newest first."""
+        """Return the open incidents, newest first."""
         ...
 
     async def get(self, id: str) -> Incident | None:
-        """One of them."""
+        """Return an incident, or None."""
         ...
 
     async def save(self, incident: Incident, before: Incident | None = None) -> bool:
-        """Keep a new one, or what became of one that was as `before`; False when somebody else has changed it since."""
+        """Store a new incident, or the successor of `before`; return False if that has changed since."""
         ...
 
     async def page(self, page_request: PageRequest) -> Page[Incident]:
-        """All, newest first."""
+        """Return a page of all incidents, newest first."""
         ...
 
 
@@ -123,18 +123,18 @@ class SchemaCheck(Protocol):
 
 
 class Workload(Protocol):
-    """Each question is bounded, in rows and in time. Raises Unavailable when it takes longer than that."""
+    """Bounded queries of the workload. All raise Unavailable if they take too long."""
 
     async def tenants(self, now: datetime) -> Sequence[TenantLoad]:
-        """Organisations by what they had the service do, the most first."""
+        """Return organisations by their load, highest first."""
         ...
 
     async def slowest(self) -> Sequence[SourceLoad]:
-        """Return the sources whose newest run took or takes longest."""
+        """Return the sources whose newest run took, or takes, longest."""
         ...
 
     async def troubled(self) -> Sequence[SourceLoad]:
-        """Return degraded and blocked sources, the most failures first."""
+        """Return the degraded and blocked sources, most failures first."""
         ...
 
     async def tenant_of_source(self, id: str) -> Tenant | None:

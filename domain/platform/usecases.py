@@ -1,4 +1,4 @@
-"""Measuring the service's own health and showing it: stored checks in, state and uptime per day out."""
+"""Measurement and display of the service's health: checks are stored, state and uptime per day are derived."""
 
 import asyncio
 import logging
@@ -16,7 +16,7 @@ from domain.platform.ports import Check, Incidents, Instances, PlatformChecks
 from ports.clock import Clock
 
 Probe = Callable[[], Awaitable[ComponentState | None]]
-"""Looks at one component now; answers its state, or None if nothing shows it."""
+"""Checks one component; returns its state, or None if it cannot be determined."""
 
 DAYS = 90
 STALE = timedelta(minutes=5)
@@ -26,7 +26,10 @@ LOG = logging.getLogger("joinery.platform")
 
 @dataclass(frozen=True, slots=True)
 class PlatformStatus:
-    """The service's state: the worst of its components' states. `incidents` are those that are open, newest first."""
+    """The service's state, which is the worst of its components' states.
+
+    `incidents` are the open ones, newest first.
+    """
 
     state: ComponentState
     components: tuple[Component, ...]
@@ -35,7 +38,7 @@ class PlatformStatus:
 
 
 class PlatformService:
-    """`probes` are the components that this process can look at; those without one are not claimed to be anything."""
+    """Checks and status. `probes` are those of components that this process can check; others have no state."""
 
     def __init__(
         self,
@@ -50,12 +53,12 @@ class PlatformService:
         self._looks: dict[str, deque[Seen]] = {}
 
     async def tick(self) -> None:
-        """Look at every component and keep what was seen; a probe that fails or hangs counts as down.
+        """Check every component and store the results; a probe that fails or hangs counts as down.
 
-        A state that nothing shows is kept as degraded, and opens and closes no incident.
+        An unknown state is stored as degraded, and neither opens nor closes an incident.
         """
         now = self._clock.now()
-        states = await asyncio.gather(*(self._look(probe) for probe in self._probes.values()))
+        states = await asyncio.gather(*(self._check_component(probe) for probe in self._probes.values()))
         seen = list(zip(self._probes, states, strict=True))
         for name, state in seen:
             looks = self._looks.setdefault(name, deque(maxlen=IN_A_ROW))
@@ -64,24 +67,24 @@ class PlatformService:
             else:
                 looks.append(Seen(now, state))
         await self._checks.record([Check(name, now, state or ComponentState.DEGRADED) for name, state in seen])
-        open_ones = await self._incidents.open()
+        open_incidents = await self._incidents.open()
         for name, looks in self._looks.items():
-            own = [one for one in open_ones if one.component == name]
+            own = [incident for incident in open_incidents if incident.component == name]
             changed = measured(name, list(looks), own)
             if changed is not None:
-                before = next((one for one in own if one.id == changed.id), None)
-                await self._incidents.save(changed, before)  # what the operator did meanwhile stays
+                before = next((incident for incident in own if incident.id == changed.id), None)
+                await self._incidents.save(changed, before)  # a concurrent change by the operator takes precedence
 
     async def history(self, page_request: PageRequest) -> Page[Incident]:
-        """Incidents, newest first."""
+        """Return a page of incidents, newest first."""
         return await self._incidents.page(page_request)
 
     async def purge_old(self) -> int:
-        """Drop checks that no page shows any more."""
+        """Delete checks that are no longer shown."""
         return await self._checks.forget(self._clock.now() - timedelta(days=DAYS + 1))
 
     @staticmethod
-    async def _look(probe: Probe) -> ComponentState | None:
+    async def _check_component(probe: Probe) -> ComponentState | None:
         try:
             async with asyncio.timeout(PROBE_TIMEOUT):
                 return await probe()
@@ -89,9 +92,9 @@ class PlatformService:
             return ComponentState.DOWN
 
     async def status(self) -> PlatformStatus:
-        """State now and uptime of the last 90 days, from stored checks alone.
+        """Return the present state and the uptime of the last 90 days, from stored checks.
 
-        A component whose last check is older than five minutes counts as degraded: nobody is looking.
+        A component whose last check is older than five minutes counts as degraded, because it is unmonitored.
         """
         now = self._clock.now()
         latest = {check.component: check for check in await self._checks.latest()}
@@ -110,7 +113,7 @@ class PlatformService:
 
 
 class Heartbeat:
-    """Records regularly that a process is running. `sample` returns its requests since the start."""
+    """Regular record that a process is running. `sample` returns its requests since the start."""
 
     def __init__(
         self,
@@ -148,8 +151,8 @@ class Heartbeat:
 
 
 def _state(name: str, check: Check | None, now: datetime, incidents: Sequence[Incident]) -> ComponentState:
-    """Return the worst of the measured state and the states of operators' incidents."""
-    said = [one.state for one in incidents if one.component == name and one.opened_by == OpenedBy.OPERATOR]
+    """Return the worst of the measured state, if any, and the operator's incidents."""
+    states = [entry.state for entry in incidents if entry.component == name and entry.opened_by == OpenedBy.OPERATOR]
     if check is not None:
-        said += [check.state, ComponentState.DEGRADED if now - check.at > STALE else ComponentState.OPERATIONAL]
-    return worst_of(said)
+        states += [check.state, ComponentState.DEGRADED if now - check.at > STALE else ComponentState.OPERATIONAL]
+    return worst_of(states)

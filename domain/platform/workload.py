@@ -1,25 +1,28 @@
-"""What the service has on its hands, over all organisations, as its operator looks at it (docs/operations.md)."""
+"""The service's present workload across all organisations, for its operator (docs/operations.md)."""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 WINDOW = timedelta(hours=1)
-"""Of which requests and deliveries are told."""
+"""Period in which requests and deliveries are counted."""
 TENANTS = 30
-"""So many are shown, those with most to do first."""
+"""Maximum organisations shown, highest load first."""
 LOOKED_AT = 300
-"""So many organisations are looked at: those that used or kept anything today."""
+"""Maximum organisations examined, of those with usage or storage today."""
 COUNTED = 2_000
-"""Up to so many requests or deliveries of each are counted, so that looking costs the same whatever there is."""
+"""Maximum requests or deliveries counted of each, which bounds the cost of a query."""
 JOBS = 50_000
-"""Up to so many open jobs of a node are looked at."""
+"""Maximum open jobs examined per node."""
 SOURCES = 15
 LOOKED_SOURCES = 5_000
 
 
 @dataclass(frozen=True, slots=True)
 class TenantLoad:
-    """An organisation in one mode. `records` today (UTC); `requests` and `deliveries` of the last hour, COUNTED at most."""
+    """Load of an organisation in one mode.
+
+    `records` are today's (UTC); `requests` and `deliveries` those of the last hour, COUNTED at most.
+    """
 
     org: str
     livemode: bool
@@ -33,7 +36,7 @@ class TenantLoad:
 
 @dataclass(frozen=True, slots=True)
 class SourceLoad:
-    """A source and its newest run: how long that took, or takes; `failures` are runs that failed in a row."""
+    """A source and its newest run with its duration so far; `failures` are consecutive failed runs."""
 
     org: str
     livemode: bool

@@ -1,1 +1,1 @@
-"""Request logs: what an organisation's credentials asked, and what was answered."""
+"""Request logs of organisations."""

@@ -1,4 +1,4 @@
-"""One logged request (docs/conventions.md#request-log)."""
+"""Logged requests (docs/conventions.md#request-log)."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -10,7 +10,10 @@ _FAILED = 400
 
 
 class RequestLog(NamedTuple):
-    """A request of an organisation (a tuple, because every request makes one); `id` is its Request-Id, `route` the operation's path template or None."""
+    """A logged request.
+
+    A tuple is cheap to create for every request. `id` is its Request-Id, `route` the operation's path template or None.
+    """
 
     id: str
     tenant: Tenant
@@ -32,9 +35,9 @@ class RequestLog(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class RequestLogFilter:
-    """Which requests a list shows; None means any.
+    """Filter of a list of requests; None means any.
 
-    `status` is one (`404`) or a class of them (`4xx`), `actor` whose credential it was (its id), `until` excluded.
+    `status` is one (`404`) or a class (`4xx`), `actor` the id of the credential's owner, `until` excluded.
     """
 
     status: str | None = None
@@ -46,13 +49,13 @@ class RequestLogFilter:
     until: datetime | None = None
 
     def equal(self) -> dict[str, Any]:
-        """Return the fields that must be equal to those of a request."""
+        """Return the fields that must be equal."""
         names = ("method", "route", "actor", "error_code")
         return {name: getattr(self, name) for name in names if getattr(self, name) is not None}
 
     @property
     def statuses(self) -> tuple[int, int]:
-        """The first and the last status that passes."""
+        """The lowest and the highest matching status."""
         if self.status is None:
             return 100, 999
         if self.status.endswith("xx"):
@@ -61,5 +64,5 @@ class RequestLogFilter:
 
     @property
     def failed(self) -> bool:
-        """Whether refusals and errors alone pass."""
+        """Whether only failed requests match."""
         return self.error_code is not None or self.statuses[0] >= _FAILED

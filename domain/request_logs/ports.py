@@ -1,4 +1,4 @@
-"""Request logs in store."""
+"""Storage of request logs."""
 
 from collections.abc import Sequence
 from typing import Protocol
@@ -8,26 +8,26 @@ from domain.request_logs.model import RequestLog, RequestLogFilter
 
 
 class RequestLogStore(Protocol):
-    """In a tenant's transaction."""
+    """Request logs in a tenant's transaction."""
 
     async def get(self, id: str) -> RequestLog | None:
-        """Return the newest log with the request ID."""
+        """Return the newest log with that Request-Id, or None."""
         ...
 
     async def page(self, page_request: PageRequest, wanted: RequestLogFilter) -> Page[RequestLog]:
-        """Those that pass, newest first. The key of an item is chosen by the store and opaque to callers.
+        """Return a page of matching logs, newest first.
 
-        A page with filters may end before it is full, with a key to go on from.
+        The store chooses the keys of items. A page with filters may be short, with a key to continue from.
         """
         ...
 
 
 class RequestLogSink(Protocol):
-    """Across tenants: where finished requests are written, many at a time."""
+    """Batched writing of finished requests, across tenants."""
 
     async def write(self, logs: Sequence[RequestLog]) -> Sequence[RequestLog]:
-        """Keep them, and when each API key was last used, to a minute (domain/access/ports.py:KeyStore.used).
+        """Store the logs, and the last use of each API key to the minute (domain/access/ports.py:KeyStore.used).
 
-        Answers those whose own store is out of reach. Raises, and keeps none, when all of them are.
+        Returns the logs whose store is unreachable. Raises, with nothing stored, if all are.
         """
         ...

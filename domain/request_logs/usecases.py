@@ -1,4 +1,4 @@
-"""Reading the log of an organisation's requests."""
+"""Reading the request log of an organisation."""
 
 from domain.kernel.paging import Page, PageRequest
 from domain.kernel.resource import existing
@@ -8,12 +8,12 @@ from ports.unit_of_work import Tx
 
 
 class RequestLogService:
-    """Request logs are written at the edge, many at a time; here they are only read."""
+    """Read access to request logs, which the edge writes in batches."""
 
     async def list_request_logs(self, tx: Tx, wanted: RequestLogFilter, page_request: PageRequest) -> Page[RequestLog]:
-        """Return a page of the tenant's requests that match, newest first."""
+        """Return the tenant's matching requests, newest first."""
         return await tx[RequestLogStore].page(page_request, wanted)
 
     async def get(self, tx: Tx, id: str) -> RequestLog:
-        """Return the newest log with the request ID. Raises NotFound."""
+        """Return the newest log with that Request-Id. Raises NotFound."""
         return existing(await tx[RequestLogStore].get(id))

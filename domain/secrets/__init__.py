@@ -1,1 +1,1 @@
-"""The operator's secret: what is sealed and signed under it, and how another one takes its place."""
+"""The operator's secret: keys derived from it, values sealed under it, and its replacement."""

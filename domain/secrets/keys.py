@@ -1,4 +1,4 @@
-"""Everything that is derived from the operator's secret but the vault's own keys, and what of it a process works with."""
+"""Keys derived from the operator's secret, except the vault's own, and the keys in use by a process."""
 
 import hashlib
 import hmac
@@ -12,22 +12,22 @@ _ALWAYS = datetime.max.replace(tzinfo=UTC)
 
 
 def cursor_key(secret: str) -> bytes:
-    """Return the key that signs cursors."""
+    """Derive the key that signs cursors."""
     return hashlib.blake2b(secret.encode(), digest_size=32, person=b"joinery-cursors").digest()
 
 
 def link_key(secret: str) -> bytes:
-    """Return the key that signs links to objects."""
+    """Derive the key that signs links to objects."""
     return hmac.digest(secret.encode(), b"joinery: links to objects, version 1", hashlib.sha256)
 
 
 def hash_key(secret: str) -> bytes:
-    """Return the key of API key hashes from before the key ring."""
+    """Derive the key of API key hashes that was used before that key became independent."""
     return hashlib.sha256(b"joinery/api-keys/" + secret.encode()).digest()
 
 
 class SigningKeys:
-    """The key that signs now, and those whose signatures still count; changed in place."""
+    """The key that signs, and former keys whose signatures are still valid; changed in place."""
 
     __slots__ = ("current", "former")
 
@@ -36,9 +36,10 @@ class SigningKeys:
 
 
 class WorkingKeys:
-    """The keys of this process. `secrets` are those at hand, the current one first.
+    """The keys of this process.
 
-    Until the store has told which secret is in force, it signs by the oldest one, as every other process can check.
+    `secrets` are those available, the current one first. Until the key ring is read, the oldest secret signs, because
+    every process can verify it.
     """
 
     def __init__(self, secrets: Sequence[str]) -> None:
@@ -48,23 +49,23 @@ class WorkingKeys:
         self._api_keys: bytes | None = None
 
     def use(self, ring: KeyRing, in_force: str, now: datetime) -> None:
-        """Work with the ring, sign by the secret in force.
+        """Use the ring, and sign by the secret in force.
 
-        While that is not the current one, processes that know more may already sign by any that is at hand.
+        Until that is the current one, other processes may already sign by any available secret, so all of them verify.
         """
-        others = () if in_force == self.secrets[0] else tuple(one for one in self.secrets if one != in_force)
+        others = () if in_force == self.secrets[0] else tuple(secret for secret in self.secrets if secret != in_force)
         self._api_keys = ring.api_keys
         self.cursors.current, self.links.current = cursor_key(in_force), link_key(in_force)
         self.cursors.former = (
-            *(FormerKey(cursor_key(one), _ALWAYS) for one in others), *counting(ring.cursors, now)
+            *(FormerKey(cursor_key(secret), _ALWAYS) for secret in others), *counting(ring.cursors, now)
         )  # fmt: skip
         self.links.former = (
-            *(FormerKey(link_key(one), _ALWAYS) for one in others), *counting(ring.links, now)
+            *(FormerKey(link_key(secret), _ALWAYS) for secret in others), *counting(ring.links, now)
         )  # fmt: skip
 
     @property
     def api_keys(self) -> bytes:
-        """What keys the hashes of API keys. Raises Unavailable before the ring was read."""
+        """The key of API key hashes. Raises Unavailable before the ring was read."""
         if self._api_keys is None:
             raise Unavailable("The service's keys could not be read yet.", retry_after=2)
         return self._api_keys

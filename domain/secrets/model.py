@@ -1,4 +1,4 @@
-"""What is kept sealed under the operator's secret, and how much of it stands under which one."""
+"""The key ring, sealed values, and the state of secrets."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -10,16 +10,16 @@ from domain.kernel import retention
 from domain.kernel.tenancy import Tenant
 
 CURSORS_COUNT = retention.EVENTS
-"""How long cursors of a superseded secret count: as long as the events that they lead to are kept."""
+"""Validity of cursors signed by a superseded secret: as long as events are kept."""
 LINKS_COUNT = timedelta(hours=1)
-"""How long signed links of a superseded secret count: longer than any is valid."""
+"""Validity of links signed by a superseded secret: longer than any link's lifetime."""
 SETTLING = timedelta(seconds=10)
-"""How long after another secret has come into force processes may still write under the one before."""
+"""Time after a change of the secret in force in which processes may still use the previous one."""
 
 
 @dataclass(frozen=True, slots=True)
 class FormerKey:
-    """A key whose signatures count until then."""
+    """A key whose signatures are valid until then."""
 
     key: bytes
     until: datetime
@@ -27,9 +27,9 @@ class FormerKey:
 
 @dataclass(frozen=True, slots=True)
 class KeyRing:
-    """Kept in store, sealed under the secret in force, which is thereby known to every process.
+    """The deployment's keys, stored sealed under the secret in force.
 
-    `api_keys` keys the hashes of API keys, whatever the secret; the others are keys of superseded secrets.
+    `api_keys` is the key of API key hashes, independent of the secret; the others are keys of superseded secrets.
     """
 
     api_keys: bytes
@@ -37,7 +37,7 @@ class KeyRing:
     links: tuple[FormerKey, ...] = ()
 
     def superseded(self, cursors: bytes, links: bytes, now: datetime) -> "KeyRing":
-        """Return the ring after the secret of these keys was replaced; its signatures remain valid for a while."""
+        """Return the ring after the secret of these keys was superseded; their signatures remain valid for a while."""
         return KeyRing(
             self.api_keys,
             (*counting(self.cursors, now), FormerKey(cursors, now + CURSORS_COUNT)),
@@ -45,14 +45,14 @@ class KeyRing:
         )
 
     def plain(self) -> dict[str, Any]:
-        """As JSON."""
+        """Return the ring as JSON."""
         formers = {"cursors": self.cursors, "links": self.links}
-        told = {name: [[one.key.hex(), one.until.isoformat()] for one in keys] for name, keys in formers.items()}
-        return {"api_keys": self.api_keys.hex(), **told}
+        plain = {name: [[key.key.hex(), key.until.isoformat()] for key in keys] for name, keys in formers.items()}
+        return {"api_keys": self.api_keys.hex(), **plain}
 
     @classmethod
     def of(cls, plain: Mapping[str, Any]) -> "KeyRing":
-        """Of its JSON."""
+        """Parse a ring from JSON."""
 
         def formers(name: str) -> tuple[FormerKey, ...]:
             return tuple(FormerKey(bytes.fromhex(key), datetime.fromisoformat(until)) for key, until in plain[name])
@@ -61,12 +61,12 @@ class KeyRing:
 
 
 def counting(keys: Sequence[FormerKey], now: datetime) -> tuple[FormerKey, ...]:
-    """Those that still count."""
-    return tuple(one for one in keys if now < one.until)
+    """Return the keys that are still valid."""
+    return tuple(key for key in keys if now < key.until)
 
 
 class SealedKind(StrEnum):
-    """Where sealed values lie."""
+    """Kinds of sealed values, by place of storage."""
 
     CREDENTIALS = "source_credentials"
     WEBHOOK_SECRETS = "webhook_secrets"
@@ -79,15 +79,16 @@ class SealedKind(StrEnum):
 
 
 NOBODYS = Tenant("", True)
-"""Whose sealed values of people are: no tenant's."""
+"""Placeholder for the tenant of people's sealed values, which have none."""
 OF_PEOPLE = frozenset({SealedKind.OUTGOING_MAIL, SealedKind.AUTHENTICATORS})
 
 
 @dataclass(frozen=True, slots=True)
 class SealedValue:
-    """One sealed value in store. `owner` is the id (or idempotency key) that it is sealed for, and its row's.
+    """A stored sealed value.
 
-    Credentials also have the source's `connector` and `config`, which say for which destination they are sealed.
+    `owner` is the id (or idempotency key) of its row, to which the seal is bound. Credentials also have the source's
+    `connector` and `config`, which determine the destination to which the seal is bound.
     """
 
     kind: SealedKind
@@ -100,7 +101,10 @@ class SealedValue:
 
 @dataclass(frozen=True, slots=True)
 class SecretState:
-    """One secret, by its id. `values` counts by kind what is sealed under it; `known` tells whether it is at hand."""
+    """State of a secret by its id.
+
+    `values` counts the values sealed under it by kind; `known`: the secret is available.
+    """
 
     id: str
     known: bool
@@ -110,9 +114,10 @@ class SecretState:
 
 @dataclass(frozen=True, slots=True)
 class SecretStatus:
-    """All secrets, the current one first. `lacking` connections are of processes that do not know the current one.
+    """State of all secrets, the current one first.
 
-    `since`: when the one in force became so. `hindrances` say why the former ones cannot be done without yet.
+    `lacking` is the number of connections of processes without the current secret; `since` is when the secret in force
+    became so. `hindrances` say why former secrets cannot be retired yet.
     """
 
     secrets: tuple[SecretState, ...]
@@ -122,17 +127,17 @@ class SecretStatus:
 
 
 def hindrances(states: Sequence[SecretState], lacking: int, since: datetime, now: datetime) -> tuple[str, ...]:
-    """Return the reasons why former secrets cannot be retired; the current secret is the first state."""
-    found = []
+    """Return the sentences that say why former secrets cannot be retired yet; the first state is the current secret's."""
+    reasons = []
     if lacking:
-        found.append(f"{lacking} database connections belong to processes that do not know the current secret.")
+        reasons.append(f"{lacking} database connections belong to processes that do not know the current secret.")
     if not states[0].in_force:
-        found.append("The current secret is not in force yet.")
+        reasons.append("The current secret is not in force yet.")
     elif now < since + SETTLING:
-        found.append("The current secret has only just come into force.")
-    found += [
+        reasons.append("The current secret has only just come into force.")
+    reasons += [
         f"{sum(state.values.values())} values are still sealed under {state.id}."
         for state in states[1:]
         if state.known and state.values
     ]
-    return tuple(found)
+    return tuple(reasons)

@@ -1,4 +1,4 @@
-"""Sealing values so that the database alone gives nothing away, and what is sealed in store."""
+"""Sealing of values, so that the database alone reveals none, and storage of sealed values."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -9,11 +9,11 @@ from domain.secrets.model import SealedKind, SealedValue
 
 
 class Vault(Protocol):
-    """AES-256-GCM under envelope keys; the key's id is stored beside."""
+    """Authenticated encryption with AES-256-GCM and envelope keys; the key's id is stored with the value."""
 
     @property
     def keys(self) -> tuple[str, ...]:
-        """The ids of the secrets at hand, the current one's first."""
+        """The ids of the available secrets, the current one first."""
         ...
 
     @property
@@ -23,7 +23,7 @@ class Vault(Protocol):
 
     @property
     def stamp(self) -> bytes:
-        """How everything begins that is sealed under the secret in force in the present form."""
+        """The prefix of all values sealed under the secret in force in the present format."""
         ...
 
     def use(self, key: str) -> None:
@@ -31,65 +31,65 @@ class Vault(Protocol):
         ...
 
     def key_of(self, sealed: bytes) -> str:
-        """Return the ID of the secret that sealed the value. Raises ValueError for a value that was not sealed."""
+        """Return the id of the secret that sealed the value. Raises ValueError for a value that was never sealed."""
         ...
 
     def seal(self, value: Mapping[str, Any], owner: str, destination: str = "", *, key: str = "") -> bytes:
-        """Seal for one owner (the id of a source, say), and for one destination if it is to be sent nowhere else.
+        """Seal a value for one owner (such as a source's id), and for one destination if it must not be sent elsewhere.
 
         `key` is the id of another secret than the one in force.
         """
         ...
 
     def open(self, sealed: bytes, owner: str, destination: str = "") -> Mapping[str, Any]:
-        """Open what `seal` gave; what was sealed before destinations were bound has none yet.
+        """Open a sealed value; values from before destinations were bound have none.
 
-        Raises ValueError when it was tampered with, sealed for another owner or destination, or by a key not at hand.
+        Raises ValueError if it was tampered with, sealed for another owner or destination, or by an unavailable key.
         """
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class StoredRing:
-    """The sealed key ring, and since when it is as it is."""
+    """The sealed key ring and the time of its last change."""
 
     sealed: bytes
     changed_at: datetime
 
 
 class KeyRings(Protocol):
-    """The one key ring of a deployment, and who must be able to open it."""
+    """Storage of the deployment's key ring, and the processes that must be able to open it."""
 
     async def read(self) -> StoredRing | None:
-        """Return the ring, or None before there is one."""
+        """Return the ring, or None if there is none yet."""
         ...
 
     async def write(self, sealed: bytes, expected: bytes | None) -> bool:
-        """Put it in the place of `expected` (None: of nothing); False, and nothing is done, where another one stands."""
+        """Replace `expected` (None: no ring); return False, with nothing changed, if another ring is stored."""
         ...
 
     async def has_api_keys(self) -> bool:
-        """Whether any API key is kept."""
+        """Return whether any API key exists."""
         ...
 
     async def lacking(self, key: str) -> int:
-        """How many connections belong to processes that do not know the secret of that id."""
+        """Return the number of connections of processes without the secret of that id."""
         ...
 
 
 class SealedValues(Protocol):
-    """Across tenants: what is sealed, but the key ring."""
+    """Sealed values across tenants, except the key ring."""
 
     async def stale(
         self, kind: SealedKind, stamp: bytes, after: SealedValue | None, limit: int
     ) -> Sequence[SealedValue]:
-        """Return the next values after `after` that do not start with the stamp, in a stable order."""
+        """Return the next values after that one without the stamp, in a stable order."""
         ...
 
     async def replace(self, value: SealedValue, fresh: bytes) -> bool:
-        """Put `fresh` in its place; False, and nothing is done, when it is no longer what it was."""
+        """Replace the value by `fresh`; return False, with nothing changed, if it has changed."""
         ...
 
     async def counts(self) -> Mapping[str, Mapping[str, int]]:
-        """How many values of each kind are sealed under each secret, by its id."""
+        """Return the numbers of sealed values by kind, by secret id."""
         ...

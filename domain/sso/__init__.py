@@ -1,1 +1,1 @@
-"""Single sign-on: an organisation's own provider tells who its people are, for domains that it has shown to be its own."""
+"""Single sign-on by an organisation's identity provider, for domains that the organisation has proven."""

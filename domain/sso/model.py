@@ -1,4 +1,4 @@
-"""An organisation's connection to its identity provider, the domains it has proven, and whom it knows (docs/sso.md)."""
+"""Connections to identity providers, proven domains, and subjects (docs/sso.md)."""
 
 import re
 from collections.abc import Collection
@@ -11,49 +11,49 @@ from domain.orgs.model import OWNER
 from domain.people.model import Method
 
 OBJECT = "sso_connection"
-"""What the audit log calls a connection; a domain is an `sso_domain`."""
+"""The connection's object type in the audit log; a domain's is `sso_domain`."""
 DOMAIN_OBJECT = "sso_domain"
 PROOF = "joinery-verification="
-"""What the TXT record of a domain begins with; its token follows."""
+"""The prefix of a domain's TXT record; its token follows."""
 LOOKED_AGAIN = timedelta(hours=24)
-"""How long a look at a domain's record counts."""
+"""Interval between checks of a domain's record."""
 GRACE = timedelta(days=14)
-"""How long a proof that is gone still counts: by then somebody has been told, and has put it back or not."""
+"""Time for which a lost proof remains valid, so that the record can be restored."""
 ATTEMPT_LASTS = timedelta(minutes=10)
-"""How long somebody may take at the provider."""
+"""Maximum time at the provider."""
 MOST_DOMAINS = 20
 LONGEST_DOMAIN = 253
 JOINING = frozenset(ROLES) - {"owner"}
-"""Roles that somebody may be given by signing in for the first time; never that of an owner."""
+"""Roles that a first sign-in may assign; never owner."""
 _LABEL = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?")
 
 
 SECOND = frozenset({Method.TOTP, Method.RECOVERY_CODE})
-"""What, beside a password, shows that it is really an owner."""
+"""Second factors that, with a password, exempt an owner."""
 
 
 def is_strong(methods: Collection[Method]) -> bool:
-    """Whether somebody has shown who they are by two things: a passkey, or a password and a second factor."""
+    """Return whether the methods are two factors: a passkey, or a password and a second factor."""
     return Method.PASSKEY in methods or (Method.PASSWORD in methods and not SECOND.isdisjoint(methods))
 
 
 def passes_by(role: str, methods: Collection[Method]) -> bool:
-    """Whether a member may act without the provider's word where that is asked of them: an owner who has shown two things."""
+    """Return whether a member may act without enforced single sign-on: an owner with two factors."""
     return role == OWNER and is_strong(methods)
 
 
 def is_barred(role: str, methods: Collection[Method]) -> bool:
-    """Whether a session of a member who has to come in by the provider lets them in no more; operators' tokens do as before."""
-    vouched = Method.SSO in methods or Method.OPERATOR in methods
-    return not vouched and not passes_by(role, methods)
+    """Return whether a session no longer admits a member who must use single sign-on; operators' tokens are exempt."""
+    exempt = Method.SSO in methods or Method.OPERATOR in methods
+    return not exempt and not passes_by(role, methods)
 
 
 @dataclass(frozen=True, slots=True)
 class Connection:
-    """How an organisation's people are recognised by its provider. `sealed` is the client's secret, in the vault's form.
+    """An organisation's connection to its identity provider.
 
-    `joins_as` is the role of who signs in for the first time; None lets only members in. `enforced`: members of proven domains
-    come in by no other way. `tried_at`: when somebody last signed in by it as it is set up now.
+    `sealed` is the client secret. `joins_as` is the role of new members at their first sign-in; None admits members
+    only. `enforced`: members of proven domains must use it. `tried_at` is the last sign-in with the present settings.
     """
 
     org: str
@@ -69,15 +69,15 @@ class Connection:
 
     @property
     def owner(self) -> str:
-        """For whom its secret is sealed: one organisation, at one issuer; it can be opened for no other."""
+        """The owner to which the client secret's seal is bound: organisation and issuer."""
         return owner_of(self.org, self.issuer)
 
 
 @dataclass(frozen=True, slots=True)
 class Domain:
-    """A domain of mail that an organisation says is its own, and the token that shows it.
+    """A mail domain that an organisation claims, and the token that proves it.
 
-    `proven_at` is None while nothing was shown; `lost_at` since when the record has been gone.
+    `proven_at` is None until the proof; `lost_at` is when the record disappeared.
     """
 
     org: str
@@ -95,7 +95,7 @@ class Domain:
 
     @property
     def state(self) -> str:
-        """`waiting`, `proven` or `lost` (still counting)."""
+        """`waiting`, `proven` or `lost` (still valid)."""
         if self.proven_at is None:
             return "waiting"
         return "proven" if self.lost_at is None else "lost"
@@ -103,7 +103,7 @@ class Domain:
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """Whom a provider means: from the first sign-in on, `subject` of that issuer is that user, whatever the address becomes."""
+    """An issuer's subject, bound to a user at the first sign-in, whatever the address becomes."""
 
     org: str
     issuer: str
@@ -116,7 +116,7 @@ class Subject:
 
 @dataclass(frozen=True, slots=True)
 class Client:
-    """As whom a provider is spoken to: what the organisation was registered as there."""
+    """The organisation's client registration at the provider."""
 
     issuer: str
     client_id: str
@@ -126,9 +126,9 @@ class Client:
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """What binds a sign-in to one browser: random texts that come back in the address, in the token, and in the exchange (PKCE).
+    """Secrets that bind a sign-in to one browser, returned in the redirect, in the token and in the exchange (PKCE).
 
-    `again_since`: who is signed in already is to show who they are anew, after that moment.
+    `again_since`: the person must authenticate after that moment.
     """
 
     state: str
@@ -139,7 +139,7 @@ class Attempt:
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """What a provider says of somebody, once all of it has been checked."""
+    """A verified identity from a provider."""
 
     issuer: str
     subject: str
@@ -149,18 +149,18 @@ class Identity:
 
 
 def owner_of(org: str, issuer: str) -> str:
-    """For whom a client's secret is sealed."""
+    """Return the owner to which a client secret's seal is bound."""
     return f"sso:{org} {issuer}"
 
 
 def domain_of(email: str) -> str:
-    """Return the domain of an address as it is compared; empty for an invalid address."""
+    """Return an address's domain in the form for comparison; empty if it is no address."""
     local, at, domain = email.strip().rpartition("@")
     return address_key(domain) if at and local and "@" not in local else ""
 
 
 def is_domain(text: str) -> bool:
-    """Whether it can be a domain of mail: at least two labels (RFC 1035), none of them of digits alone at the end."""
+    """Return whether the text can be a mail domain: at least two labels (RFC 1035), the last not all digits."""
     labels = text.split(".")
     shaped = len(text) <= LONGEST_DOMAIN and len(labels) > 1 and all(_LABEL.fullmatch(label) for label in labels)
     return shaped and not labels[-1].isdigit()

@@ -1,4 +1,4 @@
-"""Asking an organisation's identity provider who somebody is (OpenID Connect, authorization code with PKCE)."""
+"""Identity providers (OpenID Connect, authorization code with PKCE), DNS records, and storage of single sign-on."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -10,27 +10,27 @@ from domain.sso.model import Attempt, Client, Connection, Domain, Identity, Subj
 
 
 class ProviderFault(Exception):
-    """The provider cannot be used, or what it says does not hold. The sentence may be shown, and names no secret."""
+    """The provider is unusable, or its response invalid. The text may be shown and contains no secret."""
 
 
 class IdentityProviders(Protocol):
-    """Providers of any address that may be reached; what they answer is theirs, and is checked."""
+    """Identity providers at any reachable address; their responses are verified."""
 
     async def issuer(self, issuer: str) -> str:
-        """Return the issuer as its metadata document spells it, after validation. Raises ProviderFault."""
+        """Return the issuer as its own metadata spells it, after checking the metadata. Raises ProviderFault."""
         ...
 
     async def authorization_url(self, client: Client, attempt: Attempt, hint: str) -> str:
-        """Where to send the browser; `hint` is the address that somebody said is theirs. Raises ProviderFault.
+        """Return the URL to redirect the browser to; `hint` is the address that was entered.
 
-        An attempt with `again_since` has the provider ask who it is, also of somebody whom it remembers.
+        An attempt with `again_since` requests renewed authentication. Raises ProviderFault.
         """
         ...
 
     async def identity(self, client: Client, attempt: Attempt, answer: Mapping[str, str]) -> Identity:
-        """Who somebody is, of the parameters that the browser brought back. Raises ProviderFault.
+        """Return the verified identity from the parameters that the browser returned.
 
-        Of an attempt with `again_since`, also when the provider tells that they have shown it before that.
+        Raises ProviderFault, also for an authentication older than the attempt's `again_since`.
         """
         ...
 
@@ -39,22 +39,22 @@ RecordKind = Literal["TXT", "A", "AAAA", "MX", "PTR"]
 
 
 class NamesUnavailable(Exception):
-    """The name system did not answer in time, or answered that it cannot say."""
+    """DNS did not respond in time, or failed."""
 
 
 @dataclass(frozen=True, slots=True)
 class NameRecord:
-    """One record: a text's bytes, an address, or a name without its last dot; `preference` of mail exchangers."""
+    """A DNS record: a text's bytes, an address, or a name without its last dot; `preference` of mail exchangers."""
 
     value: bytes
     preference: int = 0
 
 
 class NameRecords(Protocol):
-    """Blocks until there is an answer: to be asked off the event loop."""
+    """DNS look-ups; blocking, to be called off the event loop."""
 
     def look_up(self, name: str, kind: RecordKind, seconds: float) -> tuple[NameRecord, ...]:
-        """Return the DNS records of the name, following aliases; empty for an unknown name.
+        """Return the records of that name, following aliases; empty if there are none.
 
         Raises NamesUnavailable, after `seconds` at the latest.
         """
@@ -62,60 +62,63 @@ class NameRecords(Protocol):
 
 
 class SsoStore(Protocol):
-    """In a tenant's transaction: its organisation's, whatever the mode."""
+    """The organisation's single sign-on in a tenant's transaction, independent of mode."""
 
     async def connection(self) -> Connection | None:
-        """Return the organisation's connection, or None."""
+        """Return the connection, or None."""
         ...
 
     async def save(self, connection: Connection) -> None:
-        """Keep it, in the place of one that is there."""
+        """Store the connection, replacing an existing one."""
         ...
 
     async def remove(self) -> None:
-        """Forget the connection and whom it knows; domains stay."""
+        """Delete the connection and its subjects; domains remain."""
         ...
 
     async def domains(self) -> Sequence[Domain]:
-        """Every domain, by name."""
+        """Return all domains, by name."""
         ...
 
     async def put_domain(self, domain: Domain) -> None:
-        """Keep a domain, new or changed. Raises Conflict when it is to be proven, and another organisation's proof counts."""
+        """Store a new or changed domain.
+
+        Raises Conflict if it is to be proven and another organisation's proof is valid.
+        """
         ...
 
     async def remove_domain(self, domain: str) -> bool:
-        """Forget it; answers whether it was there."""
+        """Delete the domain; return whether it existed."""
         ...
 
     async def subject(self, issuer: str, subject: str) -> Subject | None:
-        """Who that is."""
+        """Return the subject, or None."""
         ...
 
     async def subject_of(self, issuer: str, user: str) -> Subject | None:
-        """As whom that issuer knows the user."""
+        """Return the user's subject at that issuer, or None."""
         ...
 
     async def bind(self, subject: Subject) -> None:
-        """Keep who it is; another subject of the same issuer that was the same user is so no more."""
+        """Store the subject, replacing another subject of the same issuer and user."""
         ...
 
     async def member(self, user: str) -> Member | None:
-        """Return the user's membership, or None."""
+        """Return the membership of that user, or None."""
         ...
 
     async def members_of(self, domains: Collection[str]) -> Sequence[Member]:
-        """Members whose address is in one of the domains."""
+        """Return the members whose address is in one of the domains."""
         ...
 
 
 class SsoDirectory(Protocol):
-    """Across tenants: whose a domain is, before anybody is known."""
+    """Look-up of connections by domain, across tenants."""
 
     async def of_domain(self, domain: str) -> Connection | None:
-        """Return the enabled connection of the organisation that has verified the domain."""
+        """Return the enabled connection of the organisation that has proven the domain, or None."""
         ...
 
     async def due(self, before: datetime, limit: int) -> Sequence[Domain]:
-        """Proven domains that were last looked at before then, the longest ago first."""
+        """Return proven domains last checked before then, longest ago first."""
         ...

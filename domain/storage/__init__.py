@@ -1,1 +1,1 @@
-"""What lies in the object store, and what of it counts against a plan."""
+"""The ledger of stored objects and the plan's storage quota."""

@@ -1,4 +1,4 @@
-"""Taking bytes in: what is counted before it is written, and how it is refused when the plan has no room."""
+"""Admission of bytes to storage, counted before they are written."""
 
 import secrets
 from datetime import datetime
@@ -11,15 +11,15 @@ from domain.storage.model import METER, StoredKind, StoredObject, snapshot_key
 
 
 def no_room(bytes: int, now: datetime) -> QuotaExceeded:
-    """Return the error for data that exceed the plan's storage."""
+    """Return the refusal of that many bytes."""
     detail = (
-        f"The plan's storage in this mode is used up: {bytes} bytes more do not fit. What open uploads and batches hold "
-        "is free again when they end or expire; a larger plan includes more."
+        f"The plan's storage in this mode has no room for {bytes} more bytes. The space of open uploads and batches "
+        "becomes free when they end or expire. A larger plan includes more."
     )
     return exceeded(METER, detail, now)
 
 
 def new_snapshot(tenant: Tenant, run: str, content: str, bytes: int, now: datetime) -> StoredObject:
-    """Return a run's snapshot with the content (a hexadecimal digest), before it is written."""
+    """Return the ledger entry of a run's snapshot of that content (a hexadecimal digest), before it is written."""
     key = snapshot_key(tenant, content, secrets.token_hex(8))
     return StoredObject(key, StoredKind.SNAPSHOT, bytes, now + retention.SNAPSHOTS, content, run)

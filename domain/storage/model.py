@@ -1,4 +1,4 @@
-"""What is stored for an organisation beside its rows: counted while it is there, freed when nothing needs it."""
+"""Ledger entries of stored objects: counted while they exist, freed when nothing needs them."""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -7,17 +7,17 @@ from domain.kernel.enums import StoredEnum
 from domain.kernel.tenancy import Tenant
 
 METER = "stored_bytes"
-"""The plan's meter: how many bytes may lie there at once, in each mode by itself."""
+"""The plan's meter of bytes stored at once, in each mode separately."""
 KEPT_IN_OBJECTS = ("snapshots", "uploads", "images", "exports")
-"""What the keys of objects begin with; pushed records are rows."""
+"""Prefixes of object keys; pushed records are rows."""
 RECENT = timedelta(minutes=10)
-"""A snapshot that was fetched so lately is not freed to make room: the run that fetched it may still be writing it."""
+"""Age below which a snapshot is not freed to make room, because its run may still be writing it."""
 OPEN_UPLOADS = 100
-"""How many announced files of an organisation's mode may wait for their bytes at once."""
+"""Maximum pending uploads of an organisation and mode."""
 
 
 class StoredKind(StoredEnum):
-    """What the bytes are."""
+    """Kinds of stored bytes."""
 
     SNAPSHOT = "snapshot"
     UPLOAD = "upload"
@@ -28,11 +28,11 @@ class StoredKind(StoredEnum):
 
 @dataclass(frozen=True, slots=True)
 class StoredObject:
-    """An entry of the ledger: `bytes` that count, from before they are written until they are freed.
+    """A ledger entry of `bytes` that count from before they are written until they are freed.
 
-    Every key is used once, so whatever deletes an object can never meet one that was written anew. `content` is the
-    digest by which the same bytes are kept once; `run` the run that reads or has fetched them. From `free_after` on they
-    may go, unless a run needs them still. A pushed batch's entry says when it may expire; its parts count by themselves.
+    Every key is used once, so that a deletion never meets a rewritten object. `content` is the digest by which equal
+    bytes are stored once; `run` is the run that reads or fetched them. From `free_after` on they may be freed, unless a
+    run still needs them. A pushed batch's entry holds its expiry; its parts count separately.
     """
 
     key: str
@@ -45,7 +45,7 @@ class StoredObject:
 
 @dataclass(frozen=True, slots=True)
 class Holding:
-    """What the ledger says of one kind over all organisations: entries, bytes, and what the next sweep would free."""
+    """Totals of one kind over all organisations: entries, bytes, and what the next sweep would free."""
 
     kind: StoredKind
     count: int
@@ -60,32 +60,32 @@ def owner(tenant: Tenant) -> str:
 
 
 def snapshot_key(tenant: Tenant, content: str, once: str) -> str:
-    """Return a new key for a snapshot of the content; `once` must be unique."""
+    """Return a new key for a snapshot of that content; `once` is unique."""
     return f"snapshots/{owner(tenant)}/{once}-{content}"
 
 
 def upload_key(tenant: Tenant, upload: str) -> str:
-    """Where an upload's bytes are PUT."""
+    """Return the key of an upload's bytes."""
     return f"uploads/{owner(tenant)}/{upload}"
 
 
 def image_key(tenant: Tenant, content: str, once: str) -> str:
-    """Return a new key for a stored image of the content; `once` must be unique."""
+    """Return a new key for a stored image of that content; `once` is unique."""
     return f"images/{owner(tenant)}/{once}-{content}"
 
 
 def export_key(tenant: Tenant, export: str, attempt: int, dataset: str) -> str:
-    """Where an attempt at an export writes a dataset; attempts only rise, so no key is used twice."""
+    """Return the key of a dataset of an attempt at an export; attempts increase, so that no key is used twice."""
     return f"exports/{owner(tenant)}/{export}-{attempt}-{dataset}.jsonl.gz"
 
 
 def push_key(tenant: Tenant, run: str) -> str:
-    """Return the key of a run's pushed parts."""
+    """Return the ledger key of a run's pushed parts."""
     return f"pushes/{owner(tenant)}/{run}"
 
 
 def tenant_of(key: str) -> Tenant | None:
-    """Whose object it is; None for keys that are none of ours."""
+    """Return the tenant of the object; None for keys of another form."""
     parts = key.split("/")
     if len(parts) != 4 or parts[0] not in KEPT_IN_OBJECTS or parts[2] not in ("live", "test"):
         return None

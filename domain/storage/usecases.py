@@ -1,4 +1,4 @@
-"""Giving back what nothing needs: entries by their age, their objects, and objects that no entry names."""
+"""Deletion of unneeded entries by age, of their objects, and of objects without an entry."""
 
 import logging
 from collections import defaultdict
@@ -19,12 +19,12 @@ _CONTEXT = AuditContext(Actor("service", "scheduler"), "storage.sweep")
 _BATCH = 200
 _SWEPT = frozenset({StoredKind.SNAPSHOT, StoredKind.UPLOAD, StoredKind.IMAGE, StoredKind.EXPORT})
 _AGAIN = timedelta(days=1)
-"""When an entry is looked at again that is old enough to go and still needed."""
+"""Delay until an old entry that is still needed is checked again."""
 
 
 @dataclass(frozen=True, slots=True)
 class Orphans:
-    """Objects that belong to nothing, and are old enough to go."""
+    """Total of objects that belong to nothing and are old enough to delete."""
 
     count: int = 0
     bytes: int = 0
@@ -32,7 +32,7 @@ class Orphans:
 
 @dataclass(frozen=True, slots=True)
 class StorageSweeper:
-    """What the leading scheduler ticks. Each step may be broken off and done again; two at once do no harm."""
+    """Tick of the leading scheduler. Steps can be interrupted and repeated; concurrent runs are harmless."""
 
     uow: UnitOfWork
     upkeep: StorageUpkeep
@@ -40,7 +40,7 @@ class StorageSweeper:
     clock: Clock
 
     async def free(self) -> int:
-        """Free what is due, then delete the objects of all that was freed; answers how many bytes were due."""
+        """Free due entries, then delete the objects of all freed ones; return the bytes that were due."""
         freed = 0
         while due := await self.upkeep.due(_SWEPT, self.clock.now(), _BATCH):
             for tenant, keys in _by_tenant(due).items():
@@ -50,41 +50,41 @@ class StorageSweeper:
         return freed
 
     async def _delete_freed(self) -> None:
-        """Delete freed objects, and then their entries, so that no object is forgotten."""
+        """Delete each object before its entry, so that no object is forgotten."""
         after = ""
         while freed := await self.upkeep.freed(after, _BATCH):
             after = freed[-1][1]
             for tenant, keys in _by_tenant(freed).items():
-                await self.upkeep.forget(tenant, [key for key in keys if await self._deleted(key)])
+                await self.upkeep.forget(tenant, [key for key in keys if await self._delete(key)])
 
-    async def _deleted(self, key: str) -> bool:
+    async def _delete(self, key: str) -> bool:
         try:
             await self.objects.delete(key)
         except Exception:
-            _LOG.exception("an object could not be deleted; the next sweep tries again", extra={"key": key})
+            _LOG.exception("object could not be deleted, retrying at the next sweep", extra={"key": key})
             return False
         return True
 
     async def sweep(self) -> Orphans:
-        """Delete objects that belong to nothing, and what writers that were killed left; answers which objects."""
+        """Delete orphaned objects and files of killed writers; return the total of orphans."""
         found = await self.orphans(delete=True)
         await self.objects.tidy(retention.ORPHANS)
         return found
 
     async def orphans(self, *, delete: bool = False) -> Orphans:
-        """Objects that no entry and no run names although their organisation is known, older than a day.
+        """Return the total of old objects of known organisations that neither an entry nor a run names.
 
-        An entry is committed before its object is written and no key is used twice, so none of them can be on its way.
+        An entry is committed before its object is written and no key is used twice, so none of them can be in progress.
         """
         count = bytes = 0
         before = self.clock.now() - retention.ORPHANS
         for prefix in KEPT_IN_OBJECTS:
             async for page in self.objects.list(f"{prefix}/"):
                 old = {info.key: info for info in page if info.modified_at < before}
-                for key in await self.upkeep.orphans(_of_tenants(list(old))):
+                for key in await self.upkeep.orphans(_group_keys(list(old))):
                     count, bytes = count + 1, bytes + old[key].bytes
                     if delete:
-                        await self._deleted(key)
+                        await self._delete(key)
         return Orphans(count, bytes)
 
 
@@ -95,6 +95,6 @@ def _by_tenant(entries: Sequence[tuple[Tenant, str]]) -> dict[Tenant, list[str]]
     return grouped
 
 
-def _of_tenants(keys: Collection[str]) -> dict[Tenant, list[str]]:
-    """Keys that are not of this service's making are left alone."""
+def _group_keys(keys: Collection[str]) -> dict[Tenant, list[str]]:
+    """Group keys by tenant; keys of another form are ignored."""
     return _by_tenant([(tenant, key) for key in keys if (tenant := tenant_of(key)) is not None])

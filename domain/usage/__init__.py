@@ -1,1 +1,1 @@
-"""What an organisation has used of what is paid for elsewhere, put down as it happens."""
+"""Usage of metered resources."""

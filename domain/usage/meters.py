@@ -1,11 +1,11 @@
-"""The meters of a plan: what is counted a month, what is there at once, and when their shares are told."""
+"""Meters of a plan: monthly amounts, levels and thresholds."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date, datetime
 
 RECORDS = "records"
-"""Items (a product with its variants and offers, or its stock) that runs made or changed."""
+"""Items (a product with its variants and offers, or its stock) that runs created or changed."""
 DELIVERIES = "deliveries"
 """Webhook deliveries that succeeded."""
 EXPORT_ROWS = "export_rows"
@@ -16,17 +16,17 @@ SOURCES = "sources"
 STORED_BYTES = "stored_bytes"
 
 MONTHLY = (RECORDS, DELIVERIES, EXPORT_ROWS, AI_TOKENS)
-"""Counted as they are used; the month (UTC) begins at nothing."""
+"""Meters that start at zero each month (UTC)."""
 LEVELS = (SOURCES, STORED_BYTES)
-"""How much there is at once."""
+"""Meters of present amounts."""
 METERS = (*MONTHLY, *LEVELS)
 THRESHOLDS = (80, 100)
-"""Per cent of what a plan includes that are told, once a month each."""
+"""Percentages of the included amount that are reported, once a month each."""
 
 
 @dataclass(frozen=True, slots=True)
 class DayUsage:
-    """How much of a meter was used on a day (UTC); of a level, how much there was at its end, or is now."""
+    """Usage of a meter on a day (UTC); of a level, the amount at its end, or now."""
 
     meter: str
     day: date
@@ -35,7 +35,7 @@ class DayUsage:
 
 @dataclass(frozen=True, slots=True)
 class Threshold:
-    """A share of a meter that was reached in a month; `month` is its first day."""
+    """A percentage of a meter that was reached in a month; `month` is its first day."""
 
     meter: str
     month: date
@@ -45,7 +45,7 @@ class Threshold:
 
 
 def month_of(day: date) -> date:
-    """Return the first day of the month."""
+    """Return the first day of the day's month."""
     return date(day.year, day.month, 1)
 
 
@@ -55,7 +55,7 @@ def next_month(month: date) -> date:
 
 
 def reached(used: Mapping[str, int], included: Mapping[str, int | None]) -> list[tuple[str, int]]:
-    """Return the meters and percentages that are reached; unlimited and unused meters are left out."""
+    """Return the meters and percentages that are reached; unlimited and unused meters have none."""
     return [
         (meter, percent)
         for meter, amount in used.items()

@@ -1,4 +1,4 @@
-"""One question put to a language model, and what it took."""
+"""Use of language models."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -6,10 +6,11 @@ from datetime import datetime
 
 @dataclass(frozen=True, slots=True)
 class ModelUse:
-    """`task` is what the question was for, `subject` the id of what it was about; the cost is in millionths of a dollar.
+    """One call of a language model.
 
-    Put down whether or not the answer was of any use. A question whose asker died before it could put that down is not
-    here, but for the judge, who puts down the most that it can take before it asks.
+    `task` is its purpose, `subject` the id of what it concerned; the cost is in millionths of a dollar. Calls are
+    recorded whether or not the response was useful. A call whose process died before recording is missing, except for
+    the judge, which records the maximum cost beforehand.
     """
 
     id: str

@@ -1,4 +1,4 @@
-"""Usage in store: counted with what it counts, folded by day."""
+"""Storage of usage: counted with the change that causes it, folded by day."""
 
 from collections.abc import Mapping, Sequence
 from datetime import date
@@ -9,60 +9,63 @@ from domain.usage.meters import DayUsage, Threshold
 
 
 class UsageMeters(Protocol):
-    """In a tenant's transaction. Counting waits for nobody; reserving takes turns with others of the tenant that reserve."""
+    """Usage in a tenant's transaction. Counting never waits; reservations of one tenant are serialised."""
 
     async def count(self, meter: str, amount: int, of: str) -> None:
-        """So much was used by `of` (a run, a batch of deliveries), beside what is counted of it, today; of what keeps room, on the day it did so."""
+        """Add to today's usage by `of` (a run, a batch of deliveries). A reservation is counted on its own day."""
         ...
 
     async def reserve(self, meter: str, amount: int, of: str, included: int) -> bool:
-        """Keep room this month for all that `of` may come to; answers whether it fits into `included` with all others."""
+        """Reserve this month's maximum of `of`; return whether it fits into `included` with all others."""
         ...
 
     async def release(self, meter: str, of: str) -> None:
-        """`of` has come to its end: what is counted of it is all."""
+        """Release the remaining reservation of `of`."""
         ...
 
     async def used(self, month: date) -> Mapping[str, int]:
-        """Return the counts of the month by meter; zeros may be left out."""
+        """Return the month's usage by meter; unused meters may be omitted."""
         ...
 
     async def days(self, meters: Sequence[str], since: date, until: date) -> Sequence[DayUsage]:
-        """Each meter's days of that range (both included) that have something, oldest first."""
+        """Return the days in that range (both included) with usage of these meters, oldest first."""
         ...
 
     async def level(self, meter: str, before: date) -> DayUsage | None:
-        """Return the last recorded value of a level before the day."""
+        """Return the last recorded amount of a level before that day, or None."""
         ...
 
     async def fold(self) -> None:
-        """Add the entries of what has ended to their days; those that were reserved days ago have ended, too."""
+        """Add ended entries to their days; reservations of earlier days count as ended."""
         ...
 
     async def note(self, meter: str, amount: int) -> None:
-        """Today's amount of a level."""
+        """Record today's amount of a level."""
         ...
 
     async def thresholds(self, month: date) -> Sequence[Threshold]:
-        """Return the thresholds that were reached in the month."""
+        """Return the thresholds reached in that month."""
         ...
 
     async def reach(self, threshold: Threshold, *, hold_back: bool) -> bool:
-        """Put down that it was reached, and whether something is held back by it; False when it was before."""
+        """Record that the threshold was reached, and whether it holds deliveries back.
+
+        Returns False if it was recorded before.
+        """
         ...
 
     async def resume(self) -> None:
-        """Nothing is held back any more."""
+        """Stop holding deliveries back."""
         ...
 
 
 class UsageUpkeep(Protocol):
-    """Across tenants, for the scheduler."""
+    """Usage across tenants, for the scheduler."""
 
     async def unfolded(self, limit: int) -> Sequence[Tenant]:
-        """Tenants with entries that can be folded."""
+        """Return tenants with entries to fold."""
         ...
 
     async def to_resume(self, month: date) -> Sequence[Tenant]:
-        """Tenants of whom something is held back though another month, or a larger plan, has begun."""
+        """Return tenants that are held back although a new month or a larger plan has begun."""
         ...

@@ -1,1 +1,1 @@
-"""Webhooks: events POSTed to receivers, signed, in order, until they arrive."""
+"""Webhooks: signed deliveries of events in order, with retries."""

@@ -1,4 +1,4 @@
-"""Webhook endpoints and deliveries, and from which state to which they go (docs/conventions.md#deliveries)."""
+"""Webhook endpoints, deliveries and their state transitions (docs/conventions.md#deliveries)."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -20,37 +20,37 @@ from domain.kernel.versions import SUPPORTED
 MOST_ENDPOINTS = 20
 MOST_TYPES = 50
 MOST_OPEN = 50_000
-"""Deliveries of one endpoint that are on their way at a time."""
+"""Maximum open deliveries of one endpoint."""
 EVERY_TYPE = "*"
 SHARDS = 64
-"""Into how many parts endpoints are dealt out to workers."""
+"""Number of parts in which endpoints are assigned to workers."""
 STORED_ANSWER = 1024
-"""Bytes of a receiver's answer that are kept."""
+"""Bytes stored of a receiver's response."""
 
 
 class PayloadKind(StoredEnum):
-    """Whether a delivery names what changed, or carries the object as well."""
+    """Kinds of payloads: `thin` names changed fields, `fat` also carries the object."""
 
     THIN = "thin"
     FAT = "fat"
 
 
 class EndpointStatus(StoredEnum):
-    """Only an enabled endpoint gets anything."""
+    """States of an endpoint; only an enabled one receives deliveries."""
 
     ENABLED = "enabled"
     DISABLED = "disabled"
 
 
 class DisabledReason(StoredEnum):
-    """Why the service disabled an endpoint: it answered 410, or nothing succeeded for days."""
+    """Why the service disabled an endpoint: a response with status 410, or days without success."""
 
     GONE = "gone"
     FAILING = "failing"
 
 
 class DeliveryStatus(StoredEnum):
-    """Pending and sending ones are open; the others are finished, until they are asked for again."""
+    """States of a delivery. Pending and sending ones are open, the others finished until they are resent."""
 
     PENDING = "pending"
     SENDING = "sending"
@@ -62,14 +62,17 @@ OPEN = (DeliveryStatus.PENDING, DeliveryStatus.SENDING)
 
 
 class AttemptStatus(StoredEnum):
-    """How one POST ended."""
+    """Outcomes of an attempt."""
 
     SUCCEEDED = "succeeded"
     FAILED = "failed"
 
 
 class AttemptFailure(StoredEnum):
-    """Why an attempt failed (docs/conventions.md#deliveries); `aborted`: the receiver asked for no more, or nothing is left to send."""
+    """Why an attempt failed (docs/conventions.md#deliveries).
+
+    `aborted`: the receiver stopped the delivery, or its events are no longer kept.
+    """
 
     TIMEOUT = "timeout"
     REFUSED_ADDRESS = "refused_address"
@@ -83,28 +86,28 @@ class AttemptFailure(StoredEnum):
 
 @dataclass(frozen=True, slots=True)
 class Filters:
-    """Which events an endpoint wants beside their types; an empty tuple means everything."""
+    """Filters of an endpoint besides event types; an empty tuple means all."""
 
     sources: tuple[str, ...] = ()
     categories: tuple[str, ...] = ()
     catalogues: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        """Each id once, in the order given."""
+        """Remove duplicate ids, keeping their order."""
         for name in ("sources", "categories", "catalogues"):
             object.__setattr__(self, name, tuple(dict.fromkeys(getattr(self, name))))
 
 
 @dataclass(frozen=True, slots=True)
 class Rotation:
-    """The replaced secret goes on signing beside the new one until then."""
+    """A rotation, during which the replaced secret signs as well."""
 
     expires_at: datetime
     last4: str
 
 
 SUBSCRIBABLE = frozenset(name for name, entry in TYPES.items() if "webhooks" in entry.channels)
-"""The types that an endpoint can ask for; `webhook.test` is sent on request alone."""
+"""Types that an endpoint can subscribe to; `webhook.test` is sent on request only."""
 _TYPES = ("offer.changed", *sorted(SUBSCRIBABLE - {"offer.changed"}))
 MOST_SOURCES = 100
 MOST_CATEGORIES = 100
@@ -166,9 +169,10 @@ LAST4 = text("KYo=", longest=4, shortest=4)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Endpoint:
-    """Where a tenant's events are POSTed. `disabled_for` is set when the service disabled it.
+    """A webhook endpoint.
 
-    `failing_since` is the first failed attempt since the last success.
+    `disabled_for` is set if the service disabled it; `failing_since` is the first failed attempt since the last
+    success.
     """
 
     id: Annotated[str, id_of("whe")]
@@ -208,7 +212,7 @@ class Endpoint:
 
     @property
     def status_reason(self) -> Mapping[str, str] | None:
-        """Why the service disabled it."""
+        """Why the service disabled the endpoint, or None."""
         return {"code": self.disabled_for} if self.disabled_for is not None else None
 
     def rotation_at(self, now: datetime) -> Rotation | None:
@@ -221,7 +225,7 @@ AUDITED = Audited.of(Endpoint, "webhook_endpoint", "status_reason")
 
 @dataclass(frozen=True, slots=True)
 class SealedSecrets:
-    """The endpoint's secret, and during a rotation's overlap the one before; both sealed (domain/secrets/ports.py)."""
+    """The endpoint's sealed secret and, during a rotation's overlap, the previous one (domain/secrets/ports.py)."""
 
     current: bytes
     previous: bytes | None = None
@@ -229,7 +233,7 @@ class SealedSecrets:
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """One POST. `response_body` is the first 1 KiB of the answer, as text."""
+    """One POST. `response_body` is the first 1 KiB of the response as text."""
 
     at: datetime
     status: AttemptStatus
@@ -242,7 +246,7 @@ class Attempt:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """`status` of the delivery after an attempt, why that failed, and when the next one is due.
+    """Status of a delivery after an attempt, why that failed, and when the next one is due.
 
     `gone` disables the endpoint.
     """
@@ -255,10 +259,11 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class Delivery:
-    """One event for one endpoint. `body` is what was sent, None before the first attempt.
+    """One event for one endpoint.
 
-    `positions` are those of the events in the log, several when changes were combined, none for a test. `tries` counts
-    the attempts of the present schedule; `next_attempt_at` is None while an earlier event of the subject is on its way.
+    `body` is what was sent, None before the first attempt. `positions` are those of the events in the log: several if
+    changes were combined, none for a test. `tries` counts the attempts of the present schedule; `next_attempt_at` is
+    None while an earlier event of the subject is open.
     """
 
     id: str
@@ -275,13 +280,13 @@ class Delivery:
     next_attempt_at: datetime | None = None
     completed_at: datetime | None = None
     made: int = 0
-    """Attempts in all, those of earlier schedules too."""
+    """All attempts, including those of earlier schedules."""
     network: bool = False
-    """The positions are those of the network log."""
+    """Whether the positions are those of the network log."""
 
     @classmethod
     def of(cls, event: LoggedEvent, endpoint: str, at: datetime, next_attempt_at: datetime | None) -> "Delivery":
-        """Return what an event becomes for an endpoint."""
+        """Return the delivery of an event to an endpoint."""
         return cls(
             new_id("dlv"), endpoint, event.id, event.type, event.subject, (event.position,), DeliveryStatus.PENDING, at,
             next_attempt_at=next_attempt_at, network=event.of_network,
@@ -289,26 +294,26 @@ class Delivery:
 
     @property
     def position(self) -> int:
-        """Return where in the log the latest event stands; 0 for a test."""
+        """The position of the latest event; 0 for a test."""
         return self.positions[-1] if self.positions else 0
 
     @property
     def is_open(self) -> bool:
-        """Return whether it is on its way."""
+        """Whether the delivery is pending or sending."""
         return self.status in OPEN
 
     def joined(self, event: LoggedEvent, next_attempt_at: datetime | None) -> "Delivery":
-        """With a later event of its subject combined into it: what was made stays made."""
+        """Return the delivery combined with a later event of its subject; a creation remains one."""
         type = self.type if self.type.endswith(".created") else event.type
         positions = (*self.positions, event.position)
         return replace(self, event=event.id, type=type, positions=positions, next_attempt_at=next_attempt_at)
 
     def sending(self, body: bytes) -> "Delivery":
-        """While it is POSTed."""
+        """Return the delivery while it is POSTed."""
         return replace(self, status=DeliveryStatus.SENDING, body=body, next_attempt_at=None)
 
     def attempted(self, attempt: Attempt | None, verdict: Verdict, at: datetime) -> "Delivery":
-        """After an attempt, or after none when there was nothing to send."""
+        """Return the delivery after an attempt, or after none if there was nothing to send."""
         made = attempt is not None
         return replace(
             self,
@@ -321,13 +326,13 @@ class Delivery:
         )
 
     def resent(self, at: datetime) -> "Delivery":
-        """On its way again, with a fresh schedule."""
+        """Return the delivery with a new schedule."""
         return replace(self, status=DeliveryStatus.PENDING, tries=0, next_attempt_at=at, completed_at=None)
 
 
 @dataclass(frozen=True, slots=True)
 class DeliveryFilter(Filter):
-    """Which deliveries a list shows; None means any."""
+    """Filter of a list of deliveries; None means any."""
 
     status: DeliveryStatus | None = None
     type: str | None = None
@@ -337,20 +342,20 @@ class DeliveryFilter(Filter):
 
 @dataclass(frozen=True, slots=True)
 class RecoveryRange:
-    """Deliveries made in [since, until]; None for now."""
+    """Range of creation times [since, until]; `until` None means now."""
 
     since: datetime
     until: datetime | None = None
 
     def __post_init__(self) -> None:
-        """In UTC."""
+        """Convert both times to UTC."""
         object.__setattr__(self, "since", self.since.astimezone(UTC))
         object.__setattr__(self, "until", self.until and self.until.astimezone(UTC))
 
 
 @dataclass(frozen=True, slots=True)
 class Recovery:
-    """How many failed deliveries are on their way again; `has_more`: others of the range wait for these."""
+    """Number of failed deliveries that were requeued; `has_more`: others of the range must wait."""
 
     requeued: int
     has_more: bool
@@ -358,7 +363,10 @@ class Recovery:
 
 @dataclass(frozen=True, slots=True)
 class Forecast:
-    """What an endpoint would have got in the last `days`: events, the most in one minute, and POSTs after combining."""
+    """What an endpoint would have received in the last `days`.
+
+    Events, their maximum per minute, and POSTs after combining.
+    """
 
     days: int
     events: int
@@ -367,7 +375,7 @@ class Forecast:
 
 
 def shard_of(endpoint: str) -> int:
-    """Return which of the SHARDS an endpoint belongs to: its id's last characters are random."""
+    """Return the shard of an endpoint by the last characters of its id, which are random."""
     return sum(map(ord, endpoint[-6:])) % SHARDS
 
 
@@ -375,7 +383,7 @@ def refuse_types(types: tuple[str, ...]) -> None:
     """Raise InvalidRequest for `*` together with other types."""
     if EVERY_TYPE in types and len(types) > 1:
         raise InvalidRequest.of(
-            "event_types", "invalid_value", "Give `*` alone, for it means every type; or leave it out."
+            "event_types", "invalid_value", "Use `*` alone, because it means every type, or omit it."
         )
 
 
@@ -383,16 +391,18 @@ _WITHOUT = "For a first try without a receiver, read the same events from GET /v
 
 
 def refuse_url(url: str, allowed: frozenset[str], *, livemode: bool) -> None:
-    """Raise Unprocessable for a URL that must not be requested; test mode accepts plain HTTP and any port."""
+    """Raise Unprocessable for a URL that cannot be used; test mode permits plain HTTP and any port."""
     if livemode and not url.lower().startswith("https://"):
-        detail = "In live mode the URL must start with https://. Plain http is taken in test mode, by a test key."
+        detail = (
+            "In live mode the URL must start with https://. Plain http is allowed in test mode only, with a test key."
+        )
         raise Unprocessable.of("url", "invalid_value", detail)
     if reason := refusal(url, allowed, PORTS if livemode else None):
         raise Unprocessable.of("url", "invalid_value", f"{reason} {_WITHOUT}")
 
 
 TIMEOUT = 15.0
-"""Seconds within which a 2xx answer is a success."""
+"""Seconds within which a 2xx response counts as success."""
 DELAYS = (
     timedelta(seconds=5),
     timedelta(minutes=5),
@@ -405,11 +415,11 @@ DELAYS = (
     timedelta(hours=14),
     timedelta(hours=14),
 )
-"""What each failed attempt waits for the next: eleven attempts over about 2.9 days."""
+"""Delays after failed attempts: eleven attempts over about 2.9 days."""
 FAILING_FOR = timedelta(hours=72)
-"""An endpoint whose attempts have failed for so long, without a success, is disabled."""
+"""Time without success after which an endpoint is disabled."""
 LONGEST_ASKED = DELAYS[-1]
-"""A receiver may ask for no longer a pause than the schedule's own longest."""
+"""Maximum pause that a receiver can request."""
 ASKS = frozenset({429, 502, 504})
 """Statuses whose Retry-After is obeyed."""
 GONE = 410
@@ -435,12 +445,15 @@ def judge(
         return Verdict(DeliveryStatus.FAILED, AttemptFailure.ABORTED)
     if tries > len(delays):
         return Verdict(DeliveryStatus.FAILED, failure)
-    asked = asked_pause(headers.get("retry-after"), now) if status in ASKS else None
-    return Verdict(DeliveryStatus.PENDING, failure, now + (delays[tries - 1] if asked is None else asked))
+    retry_after = asked_pause(headers.get("retry-after"), now) if status in ASKS else None
+    return Verdict(DeliveryStatus.PENDING, failure, now + (delays[tries - 1] if retry_after is None else retry_after))
 
 
 def asked_pause(text: str | None, now: datetime) -> timedelta | None:
-    """Return how long a Retry-After (RFC 9110 §10.2.3) asks to wait, seconds or an HTTP date; None for none or nonsense."""
+    """Return the pause of a Retry-After header (RFC 9110 §10.2.3).
+
+    The header has seconds or a date; None if it is missing or invalid.
+    """
     text = (text or "").strip()
     if text.isascii() and text.isdigit():
         return min(timedelta(seconds=int(text[:9])), LONGEST_ASKED)
@@ -454,12 +467,12 @@ def asked_pause(text: str | None, now: datetime) -> timedelta | None:
 
 
 def is_failing(failing_since: datetime | None, now: datetime) -> bool:
-    """Return whether an endpoint whose attempt has just failed is to be disabled."""
+    """Return whether an endpoint whose attempt has just failed must be disabled."""
     return failing_since is not None and now - failing_since >= FAILING_FOR
 
 
 def disabled_for(verdict: Verdict, failing_since: datetime | None, now: datetime) -> DisabledReason | None:
-    """Why an endpoint is disabled after an attempt with that verdict; None for one that is not."""
+    """Return why an endpoint is disabled after an attempt with that verdict, or None."""
     if verdict.gone:
         return DisabledReason.GONE
     if verdict.status != DeliveryStatus.SUCCEEDED and is_failing(failing_since, now):
@@ -474,22 +487,23 @@ WEBHOOKS_ONLY = frozenset(name for name in SUBSCRIBABLE if "feed" not in TYPES[n
 
 
 def matches_type(endpoint: Endpoint, type: str) -> bool:
-    """Return whether the endpoint subscribes to the type; `*` is every type but those sent on request alone."""
+    """Return whether the endpoint subscribes to the type; `*` excludes types sent on request only."""
     if EVERY_TYPE in endpoint.event_types:
         return type not in ON_REQUEST
     return type in endpoint.event_types
 
 
 def narrowed_by_category(endpoint: Endpoint, event: LoggedEvent) -> bool:
-    """Return whether `matches` looks at where the event's product is filed."""
+    """Return whether `matches` depends on the categories of the event's product."""
     return bool(endpoint.filters.categories) and event.type.startswith(FILED)
 
 
 def matches(endpoint: Endpoint, event: LoggedEvent, filed: bool) -> bool:
-    """Return whether the event goes to the endpoint. `filed`: its product is filed under or below a wanted category.
+    """Return whether the event goes to the endpoint.
 
-    Sources narrow offers and events of sources themselves; categories narrow products, variants and offers;
-    catalogues narrow everything that has to do with one. Types that only webhooks carry are narrowed by type alone.
+    `filed`: its product is in or below a wanted category. Source filters apply to events of offers and sources,
+    category filters to those of products, variants and offers, catalogue filters to all that have one. Types that only
+    webhooks carry are filtered by type only.
     """
     if not matches_type(endpoint, event.type):
         return False

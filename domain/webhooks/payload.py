@@ -1,4 +1,4 @@
-"""Payloads of events: thin, whole, with their object, or several events of one subject as one (delivery rule 7)."""
+"""Payloads of events: thin, whole, with their object, or several events of one subject combined (delivery rule 7)."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
@@ -15,14 +15,14 @@ _FACETS = ("price", "stock", "availability")
 
 Envelope = dict[str, Any]
 NOUNS = ("product", "variant", "offer")
-"""What events are about that have an object."""
+"""Subjects of events that have an object."""
 
 
 def combinable(earlier: str, later: str) -> bool:
-    """Return whether an event of the one type and a later one of the other, about one subject, can be combined into one.
+    """Return whether two events of these types about one subject can be combined.
 
-    What was made and what was changed can; everything that is news by itself (merged, published, discontinued, the
-    health of a source, what only webhooks carry) is sent by itself.
+    Creations and changes can; other types (merged, published, discontinued, the health of a source, what only webhooks
+    carry) are sent separately.
     """
     noun, _, kind = earlier.partition(".")
     later_noun, _, later_kind = later.partition(".")
@@ -35,14 +35,14 @@ def combinable(earlier: str, later: str) -> bool:
 
 
 def run_of(body: bytes) -> str | None:
-    """Return the run that an encoded envelope refers to, or None, without decoding it."""
+    """Return the run in a JSON envelope's correlation id, without decoding the possibly large envelope."""
     _, found, rest = body.rpartition(_CORRELATION)
     id_ = rest.partition(b'"')[0].decode("ascii", "replace") if found else ""
     return id_ if is_id("run", id_) else None
 
 
 def thin(event: Mapping[str, Any]) -> Envelope:
-    """Return the envelope with paths instead of values of changed fields; resources in `data` remain."""
+    """Return the envelope with the paths of changes instead of values; resources in `data` remain whole."""
     data = event["data"]
     if "fields" not in data or event["type"] in OFF_THE_FEED:
         return dict(event)
@@ -50,15 +50,14 @@ def thin(event: Mapping[str, Any]) -> Envelope:
 
 
 def combined(events: Sequence[Mapping[str, Any]]) -> Envelope:
-    """Several events of one subject, oldest first, as one: the last one's envelope over what all of them changed.
+    """Combine several events of one subject, oldest first, into one: the last envelope with all changes.
 
-    Each path has its first old and its last new value; what came back to where it was falls out, so `fields` may be
-    empty, and the version still tells that something happened. A path of which one event left out the values has none.
-    `fields_omitted` is the most that one of them left out: so many at least are missing.
-    Raises ValueError without any event.
+    Each path has its first old and its last new value. Paths that returned to their old value are omitted, so `fields`
+    may be empty while the version has risen. A path whose values one event omits has none. `fields_omitted` is the
+    maximum of the events, a lower bound. Raises ValueError without events.
     """
     if not events:
-        raise ValueError("There is nothing to combine.")
+        raise ValueError("There are no events to combine.")
     first, last = events[0], events[-1]
     created = first["type"].endswith(CREATED)
     data = {**last["data"], "fields": _net(events)}
@@ -73,7 +72,7 @@ def combined(events: Sequence[Mapping[str, Any]]) -> Envelope:
 
 
 def _net(events: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Return the net changes by path, in the order in which the paths first changed."""
+    """Return the net changes by path, in the order of their first change."""
     net: dict[str, dict[str, Any]] = {}
     for event in events:
         for change in event["data"].get("fields", ()):
@@ -94,7 +93,7 @@ def _facets(events: Sequence[Mapping[str, Any]]) -> list[str] | None:
 
 
 def inside(product: Mapping[str, Any], subject: str) -> dict[str, Any] | None:
-    """Return the product, or its variant or offer with the ID."""
+    """Return the product itself, or its variant or offer with that id, or None."""
     if product["id"] == subject:
         return dict(product)
     for variant in product["variants"]:
@@ -108,9 +107,9 @@ def inside(product: Mapping[str, Any], subject: str) -> dict[str, Any] | None:
 
 
 def reverted(found: dict[str, Any], later: Sequence[Mapping[str, Any]], version: int) -> dict[str, Any] | None:
-    """Return the object at an earlier version, by reverting the fields of later events (newest first).
+    """Return the object at an earlier version by undoing later events' changes (newest first).
 
-    None when they do not lead there step by step, or one of them left out what a value was.
+    None if the events are incomplete, or one of them omits an old value.
     """
     at = found["version"]
     for event in later:
@@ -121,7 +120,7 @@ def reverted(found: dict[str, Any], later: Sequence[Mapping[str, Any]], version:
         for change in event["data"].get("fields", ()):
             if "old" not in change:
                 return None
-            _put(found, change["path"].split(".", 2), change["old"])  # axes may have dots
+            _put(found, change["path"].split(".", 2), change["old"])  # axis names may contain dots
         at -= 1
     found["version"] = at
     return found if at == version else None
@@ -140,14 +139,13 @@ def _put(target: dict[str, Any], path: Sequence[str], value: Any) -> None:
 
 
 Happening = tuple[str, str, datetime]
-"""Of one event: subject, type, time."""
+"""Subject, type and time of an event."""
 
 
 def posts(events: Iterable[Happening], window: int) -> int:
-    """Return how many POSTs; `events` subject by subject, each subject's oldest first, `window` in seconds.
+    """Return the number of POSTs for events, ordered by subject and time, with a window in seconds.
 
-    A POST waits the window from its first event on and takes in what follows meanwhile, until something does not
-    combine with it.
+    A POST waits for the window from its first event on and includes what follows, until an event cannot be combined.
     """
     count = 0
     waiting: tuple[str, str, datetime] | None = None

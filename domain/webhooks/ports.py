@@ -1,4 +1,4 @@
-"""Webhook endpoints and deliveries in store."""
+"""Storage of endpoints and deliveries, assignment of shards, and sending."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -20,28 +20,31 @@ from domain.webhooks.model import (
 
 
 class WebhookStore(Protocol):
-    """In a tenant's transaction. Lists are newest first. Workers are notified of what changes when it commits."""
+    """Endpoints and deliveries in a tenant's transaction.
+
+    Lists are newest first. Workers are notified of changes at the commit.
+    """
 
     async def count(self) -> int:
-        """Return how many endpoints there are; holds off others that are being added until the transaction ends."""
+        """Return the number of endpoints, and lock additions until the transaction ends."""
         ...
 
     async def get(self, id: str, *, lock: bool = False) -> Endpoint | None:
-        """One endpoint; `lock` keeps others from changing it until the transaction ends."""
+        """Return an endpoint, or None; `lock` locks it until the transaction ends."""
         ...
 
     async def add(self, endpoint: Endpoint, secrets: SealedSecrets, checkpoint: FeedPosition) -> None:
-        """Keep a new endpoint, which gets events after the position `checkpoint`."""
+        """Store a new endpoint, which receives events after the position `checkpoint`."""
         ...
 
     async def save(
         self, endpoint: Endpoint, *, expected_version: int | None = None, checkpoint: FeedPosition | None = None
     ) -> None:
-        """Keep the new state, and where it goes on from, if given. Raises PreconditionFailed for another version."""
+        """Store the changed endpoint and its checkpoint, if given. Raises PreconditionFailed for another version."""
         ...
 
     async def remove(self, id: str) -> None:
-        """Forget the endpoint and its secrets; its open deliveries fail."""
+        """Delete the endpoint and its secrets; its open deliveries fail."""
         ...
 
     async def page(self, page_request: PageRequest) -> Page[Endpoint]:
@@ -49,7 +52,7 @@ class WebhookStore(Protocol):
         ...
 
     async def secrets(self, id: str) -> SealedSecrets | None:
-        """Return the sealed secrets."""
+        """Return the sealed secrets, or None."""
         ...
 
     async def seal(self, id: str, secrets: SealedSecrets) -> None:
@@ -57,59 +60,59 @@ class WebhookStore(Protocol):
         ...
 
     async def delivery(self, endpoint: str, id: str, *, lock: bool = False) -> Delivery | None:
-        """One delivery of the endpoint."""
+        """Return a delivery of the endpoint, or None."""
         ...
 
     async def deliveries(self, wanted: DeliveryFilter, page_request: PageRequest) -> Page[Delivery]:
-        """Return a page of the deliveries that match the filter."""
+        """Return a page of the matching deliveries."""
         ...
 
     async def add_delivery(self, delivery: Delivery) -> None:
-        """Have something sent that is no event of the log (a test)."""
+        """Queue a delivery without an event in the log (a test)."""
         ...
 
     async def resend(self, delivery: Delivery, at: datetime) -> None:
-        """Have a finished delivery sent again with a fresh schedule."""
+        """Queue a finished delivery again with a new schedule."""
         ...
 
     async def recover(self, endpoint: str, since: datetime, until: datetime, at: datetime, most: int) -> Recovery:
-        """Have failed deliveries made in [since, until] sent again, the oldest first, each with a fresh schedule.
+        """Requeue failed deliveries created in [since, until], oldest first, each with a new schedule.
 
-        As many as leave the endpoint with `most` open ones.
+        The endpoint gets at most `most` open deliveries.
         """
         ...
 
     async def wake(self, id: str) -> None:
-        """Have the endpoint's worker look at it anew once this is committed."""
+        """Notify the endpoint's worker at the commit."""
         ...
 
     async def fail_open(self, endpoint: str, at: datetime) -> int:
-        """Every open delivery fails (the endpoint was disabled); answers how many."""
+        """Fail all open deliveries of a disabled endpoint; return their number."""
         ...
 
     async def forecast(self, endpoint: Endpoint, since: datetime) -> Forecast:
-        """Return what the endpoint would have got since then."""
+        """Return what the endpoint would have received since then."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Subscriber:
-    """An enabled endpoint with what delivering needs: secrets, the position up to which it has been served, plan."""
+    """An enabled endpoint with its secrets, checkpoint and plan."""
 
     tenant: Tenant
     endpoint: Endpoint
     secrets: SealedSecrets
     checkpoint: FeedPosition
     fat: bool
-    """The plan includes fat payloads."""
+    """Whether the plan includes fat payloads."""
 
 
 @dataclass(slots=True)
 class Progress:
-    """What delivering came to since it was last recorded.
+    """Results of delivering since the last record.
 
-    `checkpoint`: (tenant, endpoint) to the position up to which every event has a delivery or needs none. `succeeded`: to
-    the time of the last success. `failing`: to the first failure since, None once one succeeded.
+    `checkpoint` maps (tenant, endpoint) to the position up to which every event has a delivery or needs none,
+    `succeeded` to the last success, and `failing` to the first failure since, None after a success.
     """
 
     deliveries: list[tuple[Tenant, Delivery]] = field(default_factory=list)
@@ -123,77 +126,81 @@ class Progress:
 
 
 class DeliveryLog(Protocol):
-    """Across tenants: what the worker that serves a shard of the endpoints needs."""
+    """Endpoints and deliveries across tenants, for the worker of a shard."""
 
     async def subscribers(self, shards: Sequence[int]) -> Sequence[Subscriber]:
         """Return the enabled endpoints of these shards."""
         ...
 
     async def subscriber(self, tenant: Tenant, endpoint: str) -> Subscriber | None:
-        """One endpoint; None when it is gone or disabled."""
+        """Return an endpoint; None if it is deleted or disabled."""
         ...
 
     async def open(self, tenant: Tenant, endpoint: str) -> Sequence[Delivery]:
-        """Its open deliveries without bodies and attempts (`made` says how many), by position."""
+        """Return its open deliveries by position, without bodies and attempts (`made` is their number)."""
         ...
 
     async def known(self, tenant: Tenant, endpoint: str, after: FeedPosition) -> frozenset[tuple[bool, int]]:
-        """Return the positions after `after` that already have a delivery; True with positions of the network log."""
+        """Return the positions after `after` that have a delivery; True marks those of the network log."""
         ...
 
     async def body(self, tenant: Tenant, delivery: str) -> bytes | None:
-        """Return what was sent for the delivery."""
+        """Return the body that was sent for the delivery, or None."""
         ...
 
     async def trace(self, tenant: Tenant, run: str) -> str | None:
-        """Return what the tenant's run was traced as; None when it was not, or is not known."""
+        """Return the trace context of the tenant's run, or None."""
         ...
 
     async def filed_under(self, tenant: Tenant, products: Sequence[str], categories: Sequence[str]) -> frozenset[str]:
-        """Those of the products that are filed under or below one of the categories."""
+        """Return the products that are in or below one of the categories."""
         ...
 
     async def lapsed_rotations(self, now: datetime, limit: int) -> Sequence[tuple[Tenant, str]]:
-        """Endpoints whose rotation is over and whose former secret is still kept, the longest over first."""
+        """Return endpoints with ended rotations whose former secret is still stored, longest ended first."""
         ...
 
     async def record(self, progress: Progress) -> None:
-        """Keep it all, in one transaction. Raises LeaseLost when the shards are no longer this worker's.
+        """Store the progress in one transaction.
 
-        A delivery's `attempts` are those since the last report, and are added once; a body is never taken away. What is
-        finished in store stays so, unless this succeeded; of an endpoint that is not enabled nothing stays open, of one
-        that is gone everything is dropped. What is given is read before the first wait.
+        Raises LeaseLost if another worker holds the shards. `attempts` are those since the last record and are added
+        once; bodies are never removed. A finished delivery remains so, unless this one succeeded. Deliveries of
+        disabled endpoints do not remain open, and those of deleted ones are dropped. The argument is read before the
+        first await.
         """
         ...
 
 
 class Shards(Protocol):
-    """Which parts of the endpoints this worker serves; never two workers the same part at a time."""
+    """Assignment of endpoints' shards to workers, each to at most one."""
 
     async def rebalance(self) -> frozenset[int]:
-        """Take part, and what is free up to a fair share; answers what is held. Raises LeaseLost when everything held was lost."""
+        """Join, and take free shards up to a fair share; return those held.
+
+        Raises LeaseLost if all held ones were lost.
+        """
         ...
 
     async def surplus(self) -> frozenset[int]:
-        """Return what this worker holds beyond its fair share, and should `release` once nothing of it is in hand."""
+        """Return the shards held beyond a fair share, to be released once their work has ended."""
         ...
 
     async def members(self) -> int:
-        """Return how many workers take part; asking is not taking part."""
+        """Return the number of workers, without joining."""
         ...
 
     async def release(self, shards: frozenset[int]) -> None:
-        """Give these up."""
+        """Release these shards."""
         ...
 
     async def close(self) -> None:
-        """Give everything up."""
+        """Release all shards and leave."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class DeliveryPlace:
-    """Where endpoints lie: which of them this worker serves, and what became of their deliveries."""
+    """A database that holds endpoints, with the assignment of its shards and its deliveries."""
 
     name: str
     shards: Shards
@@ -201,20 +208,20 @@ class DeliveryPlace:
 
 
 class DeliveryPlaces(Protocol):
-    """Every place is served by itself, so that one that is out of reach holds up no other."""
+    """The databases that hold endpoints, each served independently of the others."""
 
     async def current(self) -> Sequence[DeliveryPlace]:
-        """Return the current places; a place is the same as long as its name is. Raises Unavailable."""
+        """Return the present databases; each remains the same while its name does. Raises Unavailable."""
         ...
 
     async def members(self) -> int:
-        """Return how many workers take part, where most do. Raises Unavailable."""
+        """Return the maximum number of workers of any database. Raises Unavailable."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """How one POST ended. `failure` is None when an answer came."""
+    """Outcome of one POST. `failure` is None if a response came."""
 
     failure: AttemptFailure | None
     status: int | None = None
@@ -223,32 +230,35 @@ class Sent:
 
 
 class Sender(Protocol):
-    """POSTs to receivers, to vetted addresses only, over kept connections."""
+    """HTTP client for receivers that connects to permitted addresses only and reuses connections."""
 
     async def post(self, url: str, body: bytes, headers: Mapping[str, str], *, livemode: bool, seconds: float) -> Sent:
-        """Send, following no redirect; never raises for what a receiver does. Other ports than 80 and 443 in test mode."""
+        """Send without following redirects; never raises because of a receiver.
+
+        Test mode permits ports other than 80 and 443.
+        """
         ...
 
 
 class PayloadRendering(Protocol):
-    """What of the JSON that is POSTed is the wire's alone; what it says, domain/webhooks/payload.py does."""
+    """Encoding of payloads, whose contents domain/webhooks/payload.py determines."""
 
     def whole(self, envelope: Mapping[str, Any]) -> bytes:
-        """Encode a combined envelope, bounded like every event."""
+        """Return a combined envelope's bytes, limited in size as every event's."""
         ...
 
     def fat(self, body: bytes, object: bytes | None) -> bytes:
-        """Return the envelope with the resource's JSON as `data.object`; unchanged without one."""
+        """Return the envelope with the resource's JSON as `data.object`, or unchanged without one."""
         ...
 
     def shaped(self, body: bytes, version: str) -> bytes:
-        """Return the body in the shape of the version (docs/conventions.md#versions)."""
+        """Return the body in the shape of that dated version (docs/conventions.md#versions)."""
         ...
 
 
 class EndpointRendering(Protocol):
-    """The resource that people read, and that events about an endpoint carry."""
+    """Rendering of an endpoint as a resource, for responses and events."""
 
     def __call__(self, endpoint: Endpoint, livemode: bool, now: datetime) -> Mapping[str, Any]:
-        """Return the endpoint as a resource, without its secret."""
+        """Return the endpoint's resource without its secret."""
         ...

@@ -1,4 +1,4 @@
-"""Made-up events of real shape, for trying out receivers in test mode (docs/conventions.md#event-types)."""
+"""Sample events for trying out receivers in test mode (docs/conventions.md#event-types)."""
 
 import tomllib
 from collections.abc import Mapping
@@ -15,29 +15,29 @@ TYPES_WITH_SAMPLE = tuple(sorted(name for name, entry in TYPES.items() if entry.
 
 
 @cache
-def _given() -> Mapping[str, Any]:
-    given = tomllib.loads(files("domain.webhooks").joinpath("samples.toml").read_text("utf-8"))
+def _load_samples() -> Mapping[str, Any]:
+    entry = tomllib.loads(files("domain.webhooks").joinpath("samples.toml").read_text("utf-8"))
     table = next(category for category in categories.everything().values() if category.slug == "dining-tables")
-    given["objects"]["product"] |= {"category_path": list(table.path), "category": table.id}
-    return given
+    entry["objects"]["product"] |= {"category_path": list(table.path), "category": table.id}
+    return entry
 
 
 def sample(type: str, catalogue: str, now: datetime) -> Event:
-    """Return an event of the type as a run might have led to it just now, about things of the catalogue that do not exist.
+    """Return a sample event of the type, as if a run had caused it, about fictitious objects of the catalogue.
 
     `type` is one of TYPES_WITH_SAMPLE.
     """
-    noun, given = type.partition(".")[0], _given()["types"][type]
+    noun, entry = type.partition(".")[0], _load_samples()["types"][type]
     prefixes = {"product": "prod", "variant": "var", "offer": "ofr", "source": "src", "run": "run"}
     ids = {"catalogue": catalogue, **{name: new_id(prefix) for name, prefix in prefixes.items()}}
     data = {"id": ids[noun]}
-    for name, value in given.get("data", {}).items():
+    for name, value in entry.get("data", {}).items():
         is_id = isinstance(value, str) and value.startswith("@")
         data[name] = (ids.get(value[1:]) or new_id(value[1:])) if is_id else value
-    fields: list[Changed] = [FieldChange(*change) for change in given.get("fields", ())]
-    if given.get("all"):
-        fields = differences.created(_given()["objects"][noun], "" if noun == "offer" else "data.")
-    event = Event(type, ids[noun], given["version"], data, fields=fields, catalogue=catalogue)
+    fields: list[Changed] = [FieldChange(*change) for change in entry.get("fields", ())]
+    if entry.get("all"):
+        fields = differences.created(_load_samples()["objects"][noun], "" if noun == "offer" else "data.")
+    event = Event(type, ids[noun], entry["version"], data, fields=fields, catalogue=catalogue)
     if noun != "catalogue":
         event.source, event.correlation_id = ids["source"], ids["run"]
     if fields and noun != "source":

@@ -47,7 +47,7 @@ async def fold(backend: Backend, *tenants: Tenant) -> None:
     folding = UsageFolding(backend.uow, backend.usage, _Clock(backend), described, SERVICE, wake_endpoints)
     for tenant in tenants:
         assert tenant in await backend.usage.unfolded(1_000_000)
-        await folding._each(tenant, folding._fold)
+        await folding._run_step(tenant, folding._fold)
 
 
 async def used(uow: UnitOfWork, tenant: Tenant) -> dict[str, int]:
@@ -163,7 +163,7 @@ async def test_deliveries_count_once_and_wait_when_the_month_is_spent(backend: B
         later = month_of(backend.now().date() + timedelta(days=40))
         assert tenant in await backend.usage.to_resume(later)
         folding = UsageFolding(backend.uow, backend.usage, _Clock(backend), described, SERVICE, wake_endpoints)
-        await folding._each(tenant, folding._resume)
+        await folding._run_step(tenant, folding._resume)
         await until(lambda: len(desk.receivers.at(endpoint.url)) > before)
 
 

@@ -20,7 +20,7 @@ from tests.flows.api import Api
 from tests.flows.feeds import record
 from tests.flows.stage import Stage, eventually
 
-_LEADS = "this process leads"
+_LEADS = "leadership acquired"
 
 
 def _sockets(server: Postgres) -> str:

@@ -14,7 +14,7 @@ from tests.flows.stage import Stage, eventually
 from tests.postgres.databases import fresh_database
 from tests.postgres.vacuuming import kept_back
 
-_LEADS = "this process leads"
+_LEADS = "leadership acquired"
 _OURS = "FROM pg_stat_activity WHERE datname = current_database() AND application_name LIKE 'joinery%%'"
 
 

@@ -84,7 +84,7 @@ async def test_a_key_is_made_as_it_was_asked_for(world: World) -> None:
     page, none = await _made(browser, name="Second", networks="everywhere <b>")
     assert page.status == 400 and not none and "everywhere &lt;b&gt;" in page.text and 'value="Second"' in page.text
     page, none = await _made(browser, name="Reads")
-    assert page.status == 409 and "already" in page.text and not none
+    assert page.status == 409 and "exists" in page.text and not none
 
 
 async def test_a_key_is_revoked_after_a_question(world: World) -> None:

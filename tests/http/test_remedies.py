@@ -70,7 +70,7 @@ async def test_unknown_parameters_name_the_closest(client: Client) -> None:
     ("url", "said"),
     [
         ("http://10.0.0.7:9000/hooks", "The address is not a public one."),
-        ("http://localhost:9000/hooks", "The host is this machine itself; only public addresses are reached."),
+        ("http://localhost:9000/hooks", "The host is this machine. Only public addresses are allowed."),
         ("http://[::1]:9000/hooks", "The address is not a public one."),
     ],
 )

@@ -102,7 +102,7 @@ async def test_whom_the_provider_means_stays_the_same_person(world: World) -> No
 async def test_only_members_come_in_where_nobody_joins_by_it(world: World) -> None:
     org = await connected(world, joins_as=None)
     refused = await came_in(world, org)
-    assert refused.status == 403 and "no member" in refused.text
+    assert refused.status == 403 and "not a member" in refused.text
     user = await world.people.by_email("ada@fjord.example")
     await world.join(user, "Fjord", "editor")
     assert (await came_in(world, org)).status == 303
@@ -309,7 +309,7 @@ async def test_set_up_step_by_step_by_an_owner(world: World) -> None:
     kept = await owner.submit(proven, f"{PLACE}/save", issuer=ISSUER, client_id=CLIENT, secret="", joins_as="")
     assert kept.status == 303
     other = await owner.submit(proven, f"{PLACE}/save", issuer=ISSUER, client_id="another", secret="", joins_as="")
-    assert other.status == 400 and "Another client has another secret" in other.text
+    assert other.status == 400 and "A new client has a new secret" in other.text
     assert (await owner.submit(proven, f"{PLACE}/domains/remove", domain="fjord.example")).status == 409
     world.clock.advance(timedelta(minutes=20))
     late = await owner.submit(proven, f"{PLACE}/switch", act="remove")

@@ -202,7 +202,7 @@ async def test_trouble_gives_the_lead_away_and_asks_for_it_again(caplog: pytest.
         await until(lambda: stage.waiting() == {"a"})
         stop.set()
         await asyncio.wait_for(task, 2)
-    assert "the lead is given up" in caplog.text
+    assert "leadership ended" in caplog.text
 
 
 async def test_whoever_lost_the_lead_does_nothing_more() -> None:

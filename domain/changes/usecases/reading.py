@@ -1,4 +1,4 @@
-"""Read event logs as their readers may see them, a bounded look at a time, and know how far each goes."""
+"""Bounded reads of event logs with the reader's licences, and the logs' bounds."""
 
 import asyncio
 import contextlib
@@ -13,73 +13,79 @@ from domain.kernel.errors import Unavailable
 from domain.kernel.tenancy import Tenant
 
 LATELY = 5.0
-"""Seconds for which bounds will do where they need not be fresh."""
+"""Maximum age in seconds of bounds that need not be fresh."""
 MOST_KNOWN = 20_000
-"""Logs whose bounds are remembered."""
+"""Maximum number of logs whose bounds are cached."""
 
 
 class HighWatermarks:
-    """One a process. However many ask at a time, one question at a time is asked for all of them."""
+    """The process's cache of logs' bounds. Concurrent callers share one query."""
 
     def __init__(self, events: EventReader) -> None:
         self._events = events
         self._known: dict[Tenant, tuple[LogBounds, float]] = {}
         self._waiting: dict[Tenant, asyncio.Future[LogBounds]] = {}
-        self._asking: asyncio.Task[None] | None = None
+        self._querying: asyncio.Task[None] | None = None
 
     def known(self, log: Tenant) -> LogBounds | None:
-        """Return what was found when the log was asked last."""
+        """Return the bounds found by the last query, or None."""
         found = self._known.get(log)
         return found[0] if found else None
 
     def looked(self, log: Tenant) -> float:
-        """Return when that was, by the loop's clock: what was committed before is within those bounds."""
+        """Return when the log was last queried, by the loop's clock; commits before then are within its bounds."""
         found = self._known.get(log)
         return found[1] if found else float("-inf")
 
     async def fresh(self, log: Tenant) -> LogBounds:
-        """Return bounds that are not older than this call; concurrent callers share one query. Raises Unavailable."""
+        """Return bounds no older than this call; concurrent callers share one query. Raises Unavailable."""
         waiting = self._waiting.get(log)
         if waiting is None:
             waiting = self._waiting[log] = asyncio.get_running_loop().create_future()
-        if self._asking is None:
-            self._asking = asyncio.create_task(self._answer())
+        if self._querying is None:
+            self._querying = asyncio.create_task(self._query())
         return await asyncio.shield(waiting)
 
     async def lately(self, log: Tenant) -> LogBounds | None:
-        """Return bounds that are at most LATELY seconds old; older ones or None while the log is unavailable."""
+        """Return bounds at most LATELY seconds old; older ones, or None, if the log is unreachable."""
         if asyncio.get_running_loop().time() - self.looked(log) >= LATELY:
             with contextlib.suppress(Unavailable):
                 return await self.fresh(log)
         return self.known(log)
 
-    async def _answer(self) -> None:
-        """Ask for all who wait, and for those who came meanwhile: an answer on its way may be older than they are."""
+    async def _query(self) -> None:
+        """Query for all waiting callers.
+
+        Callers that arrive meanwhile get another query, because a pending result may be too old for them.
+        """
         try:
             while self._waiting:
-                asked, self._waiting = self._waiting, {}
+                pending, self._waiting = self._waiting, {}
                 try:
-                    found = await self.look(asked)
+                    found = await self.look(pending)
                 except Exception as error:
-                    _fail(asked.values(), error)
+                    _fail(pending.values(), error)
                 else:
-                    for log, future in asked.items():
+                    for log, future in pending.items():
                         if log not in found:
-                            _fail((future,), Unavailable("The log is out of reach.", retry_after=2))
+                            _fail((future,), Unavailable("The event log cannot be reached.", retry_after=2))
                         elif not future.done():
                             future.set_result(found[log])
         finally:
-            self._asking = None
+            self._querying = None
 
     async def confirmed(self, log: Tenant) -> LogBounds:
-        """Return the bounds from the log's own node, to be read before reporting a loss. Raises Unavailable."""
+        """Return the bounds that the log itself has, wherever it is; required before events are declared lost.
+
+        Raises Unavailable.
+        """
         began = asyncio.get_running_loop().time()
         bounds = await self._events.confirmed(log)
         self._remember(log, bounds, began)
         return bounds
 
     async def look(self, logs: Collection[Tenant]) -> Mapping[Tenant, LogBounds]:
-        """Ask all of these logs; those that cannot be asked now are left out. Raises Unavailable if that is all."""
+        """Query the bounds of these logs; unreachable ones are omitted. Raises Unavailable if all are."""
         began = asyncio.get_running_loop().time()
         found = await self._events.bounds(logs)
         for log, bounds in found.items():
@@ -97,18 +103,18 @@ def _fail(futures: Collection["asyncio.Future[LogBounds]"], error: Exception) ->
     for future in futures:
         if not future.done():
             future.set_exception(error)
-            future.exception()  # whoever waited may be gone by now
+            future.exception()  # the waiting caller may have been cancelled
 
 
 @dataclass(frozen=True, slots=True)
 class LogReading:
-    """What is read for one who may hold licences comes through here, so that nobody is shown more than they cover."""
+    """Reads of event logs that apply the reader's licences."""
 
     events: EventReader
     rendering: EventRendering
 
     async def licensed(self, tenants: Collection[Tenant]) -> frozenset[Tenant]:
-        """Those of the tenants that may see anything of others' catalogues now."""
+        """Return the tenants that may read any other catalogue now."""
         return await self.events.licensed(tenants)
 
     async def read_batch(
@@ -120,9 +126,9 @@ class LogReading:
         wanted: EventFilter = ALL,
         most_bytes: int = CHANGES_BYTES,
     ) -> EventBatch:
-        """Return the next `limit` visible events up to `end`; fewer if the filter matches few events or they reach `most_bytes`.
+        """Return the next `limit` events up to `end` that the reader may see; fewer where few match.
 
-        They are fewer, too, when they reach `most_bytes`. Raises CursorExpired.
+        A batch also ends when it reaches `most_bytes`. Raises CursorExpired.
         """
         if after.position >= end.position:
             return EventBatch((), after, caught_up=True)
@@ -132,14 +138,14 @@ class LogReading:
     async def shared(
         self, log: Tenant, after: LogPosition, limit: int, most_bytes: int, tenants: Collection[Tenant]
     ) -> tuple[EventBatch, Mapping[Tenant, Sequence[LoggedEvent]]]:
-        """Return what is new of a network's log, read once, and what of it each of these tenants is shown. Raises CursorExpired."""
+        """Read new events of a network log once; return them and what each tenant may see. Raises CursorExpired."""
         end = LogPosition(after.epoch, OPEN_END)
         batch = await self.events.page(View.own(log), after, end, limit, ALL, most_bytes=most_bytes)
         if not batch.events:
             return batch, {}
-        granted = await self.events.grants(log, after.position, batch.position.position, tenants)
+        grants = await self.events.grants(log, after.position, batch.position.position, tenants)
         by_holder: dict[str, list[Grant]] = {}
-        for grant in granted:
+        for grant in grants:
             by_holder.setdefault(grant.holder, []).append(grant)
         cut: dict[tuple[int, frozenset[str]], LoggedEvent | None] = {}
         return batch, {tenant: self._granted(batch, tenant, by_holder, cut) for tenant in tenants}
@@ -151,7 +157,7 @@ class LogReading:
         by_holder: Mapping[str, Sequence[Grant]],
         cut: dict[tuple[int, frozenset[str]], LoggedEvent | None],
     ) -> Sequence[LoggedEvent]:
-        """Of each set of groups an event is cut once."""
+        """Return the events that a tenant may see; `cut` caches the redacted events by position and groups."""
         groups: dict[int, frozenset[str]] = {}
         for grant in (*by_holder.get("*", ()), *by_holder.get(tenant.org, ())):
             if grant.owner != tenant.org:
@@ -162,14 +168,14 @@ class LogReading:
                 key = event.position, seen
                 if key not in cut:
                     cut[key] = self._cut(replace(event, groups=seen))
-                if (one := cut[key]) is not None:
-                    shown.append(one)
+                if (redacted := cut[key]) is not None:
+                    shown.append(redacted)
         return shown
 
     async def back(self, view: View, before: int, low: int, most: int, wanted: EventFilter) -> Recent:
-        """Return the newest `most` visible events before a position, newest first, and the position reached.
+        """Return the newest `most` visible events below `before`, newest first, and the position searched back to.
 
-        They are fewer when they reach CHANGES_BYTES, or where few are asked for.
+        They are fewer when they reach CHANGES_BYTES, or where few match.
         """
         if before - 1 <= low or most <= 0:
             return Recent((), before)
@@ -181,11 +187,11 @@ class LogReading:
         return Recent(shown, found.position)
 
     async def at(self, view: View, positions: Sequence[int]) -> Sequence[LoggedEvent]:
-        """Return the visible events at the positions, oldest first."""
+        """Return the events at those positions that are still kept and visible, oldest first."""
         return self._shown(await self.events.at(view, positions))
 
     def _shown(self, events: Sequence[LoggedEvent]) -> list[LoggedEvent]:
-        """Others' events cut to the groups, and what shows nothing left out."""
+        """Return the events redacted to their field groups, without those of which nothing remains."""
         if all(event.groups is None for event in events):
             return list(events)
         return [shown for event in events if (shown := self._cut(event)) is not None]

@@ -1,4 +1,4 @@
-"""Reading the event logs: pages of the feed, the newest events, and waiting for what comes next."""
+"""The change feed: pages, the newest events, and long polls."""
 
 import asyncio
 import contextlib
@@ -27,20 +27,20 @@ from domain.kernel.paging import Page, PageRequest
 from domain.kernel.tenancy import Tenant
 
 PATIENCE = 1.0
-"""Seconds for which a request that may wait goes on looking through events that it did not ask for."""
+"""Seconds for which a patient request continues to scan events that do not match."""
 LOOKED = 50_000
-"""Events, the newest, among which those of some products are looked for: a log has no index of them (ADR 55)."""
+"""Number of newest events that are searched for products, because a log has no index of them (ADR 55)."""
 COUNTED = 20_000
-"""Events, the newest, that are counted by type."""
+"""Number of newest events that are counted by type."""
 HISTORY = 500
-"""Events of some products that are told at once."""
+"""Maximum number of events in a history."""
 Idle = Callable[[], AbstractContextManager[None]]
-"""While in it, a request only waits."""
+"""Context manager that is entered while a request only waits."""
 
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """Events of some products, oldest first; `whole`: the log that is kept holds no others."""
+    """Events of some products, oldest first. `whole`: the log holds no others."""
 
     events: Sequence[LoggedEvent]
     whole: bool
@@ -48,7 +48,7 @@ class History:
 
 @dataclass(frozen=True, slots=True)
 class EventCounts:
-    """How many events of each type; not `whole`, there are at least so many."""
+    """Number of events of each type; a lower bound unless `whole`."""
 
     by_type: Mapping[str, int]
     whole: bool
@@ -56,7 +56,7 @@ class EventCounts:
 
 @dataclass(frozen=True, slots=True)
 class _Ends:
-    """How far the logs go that a tenant reads. The network's is None while it is out of reach."""
+    """Bounds of the logs that a tenant can read. The network's are None while it is unreachable."""
 
     own: LogBounds
     network: LogBounds | None
@@ -64,38 +64,39 @@ class _Ends:
 
     @property
     def start(self) -> FeedPosition:
-        """Before the oldest events that are kept."""
+        """The position before the oldest events that are kept."""
         return FeedPosition(self.own.start, self.network.start if self.network else BEGINNING)
 
 
 class ChangesService:
-    """The change feed and what the stream starts from. Positions are the logs'; what they look like is the edge's."""
+    """The change feed, and the start of streams. Positions are those of the logs; the edge encodes them as cursors."""
 
     def __init__(self, events: EventReader, tailer: LogTailer) -> None:
         self._events, self.tailer = events, tailer
         self._log, self._high_watermarks = tailer.log, tailer.high_watermarks
 
     async def start(self, tenant: Tenant, after: FeedPosition | None) -> FeedPosition:
-        """Return the position to read from: the given one, or the oldest stored event. Raises CursorExpired."""
+        """Return the position to read from: the given one, or that before the oldest events. Raises CursorExpired."""
         if after is not None and self._at_known_end(tenant, after):
             return after
         ends = await self._ends(tenant)
-        return ends.start if after is None else await self._held(tenant, after, ends)
+        return ends.start if after is None else await self._resolve(tenant, after, ends)
 
     async def resume(self, tenant: Tenant, after: FeedPosition) -> FeedPosition:
-        """Return the position to read from after verifying that its events are unchanged. Raises CursorExpired.
+        """Return the position to resume from, after checking that the log still holds the event at it.
 
-        A page finds that out by itself; a stream must not begin only to end, for its client would come again with the same.
+        A page finds that out by itself. A stream must be refused before it begins, or its client would reconnect with
+        the same cursor. Raises CursorExpired.
         """
         ends = await self._ends(tenant)
-        position = await self._held(tenant, after, ends)
+        position = await self._resolve(tenant, after, ends)
         await self._log.read_batch(View.own(tenant), position.own, ends.own.end, 1)
         if ends.network and ends.licensed:
             await self._log.read_batch(View.network(tenant), position.network, ends.network.end, 1)
         return position
 
-    async def _held(self, tenant: Tenant, after: FeedPosition, ends: _Ends) -> FeedPosition:
-        """Return the position with the logs' epochs. Raises CursorExpired where a log has lost what follows it."""
+    async def _resolve(self, tenant: Tenant, after: FeedPosition, ends: _Ends) -> FeedPosition:
+        """Return the position with the logs' epochs. Raises CursorExpired if a log lost what follows it."""
         await self._refuse_lost(tenant, after.own, ends.own)
         after = replace(after, own=ends.own.named(after.own))
         if ends.network is None:
@@ -115,12 +116,12 @@ class ChangesService:
             raise CursorExpired
 
     async def now(self, tenant: Tenant) -> FeedPosition:
-        """Both logs' ends: what is committed from here on comes after it."""
+        """Return both logs' ends; later commits come after them."""
         ends = await self._ends(tenant)
         return FeedPosition(ends.own.end, ends.network.end if ends.network else BEGINNING)
 
     async def _ends(self, tenant: Tenant) -> _Ends:
-        """Return the current bounds of the tenant's own log, and those of the network log if they matter."""
+        """Return the bounds of the tenant's own log, no older than this call, and of the network log if it matters."""
         network = network_of(tenant.livemode)
         own = await self._high_watermarks.fresh(tenant)
         licensed = bool(await self._log.licensed([tenant]))
@@ -130,12 +131,18 @@ class ChangesService:
         return _Ends(own, await self._high_watermarks.lately(network), licensed=licensed)
 
     def _at_known_end(self, tenant: Tenant, after: FeedPosition) -> bool:
-        """Whether nothing known of the own log is behind the position; following finds out by itself what the network's has."""
+        """Return whether no known event of the own log follows the position.
+
+        Following discovers events of the network log.
+        """
         own = self._high_watermarks.known(tenant)
         return own is not None and after.own == own.end
 
     def _proved_end(self, tenant: Tenant, position: FeedPosition, since: float) -> bool:
-        """Return whether the log was asked since then, and goes no further: who is told of nothing may be so because of trouble."""
+        """Return whether the own log was queried since then and ends at the position.
+
+        Otherwise an empty page may be due to an error.
+        """
         known = self._high_watermarks.known(tenant)
         asked = self._high_watermarks.looked(tenant) >= since
         return asked and known is not None and known.last <= position.own.position
@@ -143,32 +150,33 @@ class ChangesService:
     async def page(
         self, tenant: Tenant, after: FeedPosition | None, limit: int, wanted: EventFilter, *, patient: bool = False
     ) -> ChangePage:
-        """Return what follows the position, without one from the oldest events kept on. Reads its caller's own writes; not full before the end if little is asked for.
+        """Return the events after the position, or from the oldest on, including the caller's own writes.
 
-        `patient` has it look on for a second. Raises CursorExpired.
+        A page may be short before the end if few events match; `patient` makes it continue for PATIENCE. Raises
+        CursorExpired.
         """
         loop = asyncio.get_running_loop()
         until = loop.time() + (PATIENCE if patient else 0)
         ends = await self._ends(tenant)
         after = after or ends.start
-        page = ChangePage(await self._held(tenant, after, ends))
+        page = ChangePage(await self._resolve(tenant, after, ends))
         while True:
             if ends.network and ends.licensed:
                 end = FeedPosition(ends.own.end, ends.network.end)
-                page.add(await self._both(tenant, page.position, end, limit - page.count, wanted))
+                page.add(await self._read_both(tenant, page.position, end, limit - page.count, wanted))
             else:
                 await self._add_own(page, tenant, ends.own.end, limit - page.count, wanted)
             if page.caught_up or page.count >= limit or page.full or loop.time() >= until:
                 break
-        await self._still_kept(tenant, after.own)
+        await self._refuse_deleted(tenant, after.own)
         if ends.licensed:
-            await self._still_kept(network_of(tenant.livemode), after.network)
+            await self._refuse_deleted(network_of(tenant.livemode), after.network)
         return page
 
-    async def _still_kept(self, log: Tenant, after: LogPosition) -> None:
-        """Verify that no event was deleted while the page was read. Raises CursorExpired.
+    async def _refuse_deleted(self, log: Tenant, after: LogPosition) -> None:
+        """Raise CursorExpired if events after the position were deleted while they were read.
 
-        Reading behind an event that is known proves that it was still there, and so what came after it.
+        A position with a time needs no check: reading after a known event proves that it was still there.
         """
         if after.time is None and (await self._high_watermarks.fresh(log)).low > after.position:
             raise CursorExpired
@@ -176,16 +184,16 @@ class ChangesService:
     async def _add_own(
         self, page: ChangePage, tenant: Tenant, end: LogPosition, limit: int, wanted: EventFilter
     ) -> None:
-        found = await self._events.splice(tenant, page.position.own, end, limit, wanted)
-        page.count += found.count
-        page.position, page.caught_up = replace(page.position, own=found.position), found.caught_up
-        if found.count:
-            page.bodies.append(found.body)
+        events_found = await self._events.splice(tenant, page.position.own, end, limit, wanted)
+        page.count += events_found.count
+        page.position, page.caught_up = replace(page.position, own=events_found.position), events_found.caught_up
+        if events_found.count:
+            page.bodies.append(events_found.body)
 
-    async def _both(
+    async def _read_both(
         self, tenant: Tenant, after: FeedPosition, end: FeedPosition, limit: int, wanted: EventFilter
     ) -> FeedBatch:
-        """Return a page of both logs, merged by time as far as both were read."""
+        """Return a page of the tenant's own log merged by time with one of the network log."""
         own, network = View.own(tenant), View.network(tenant)
         ours = await self._log.read_batch(own, after.own, end.own, limit, wanted)
         theirs = await self._log.read_batch(network, after.network, end.network, limit, wanted)
@@ -211,7 +219,10 @@ class ChangesService:
         seconds: float,
         idle: Idle = nullcontext,
     ) -> ChangePage:
-        """`page`, and `next` (inside `idle`) if it is empty; with nothing known beyond the position, that is listened for."""
+        """Return `page`, or `next` (inside `idle`) if it is empty.
+
+        If no event after the position is known, `next` comes first.
+        """
         loop = asyncio.get_running_loop()
         began = loop.time()
         if self._at_known_end(tenant, after):
@@ -222,16 +233,16 @@ class ChangesService:
                 page.caught_up = page.caught_up and proved
                 return page
         page = await self.page(tenant, after, limit, wanted, patient=True)
-        left = began + seconds - loop.time()
-        if page.count or not page.caught_up or left <= 0:
+        remaining = began + seconds - loop.time()
+        if page.count or not page.caught_up or remaining <= 0:
             return page
         with idle():
-            return await self.next(tenant, page.position, limit, wanted, left)
+            return await self.next(tenant, page.position, limit, wanted, remaining)
 
     async def next(
         self, tenant: Tenant, after: FeedPosition, limit: int, wanted: EventFilter, seconds: float
     ) -> ChangePage:
-        """Return what comes after the position, as soon as there is any; an empty page when the time is over.
+        """Return the events after the position as soon as there are any; an empty page after `seconds`.
 
         Raises CursorExpired.
         """
@@ -239,28 +250,29 @@ class ChangesService:
         until = loop.time() + seconds
         page = ChangePage(after, caught_up=True)
         async with self.tailer.follow(tenant, after, wanted) as subscription:
-            while not page.count and not self.tailer.closing and (left := until - loop.time()) > 0:
-                page.add(await subscription.next(limit, left))
+            while not page.count and not self.tailer.closing and (remaining := until - loop.time()) > 0:
+                page.add(await subscription.next(limit, remaining))
         return page
 
     async def history(self, tenant: Tenant, products: Collection[str], limit: int = HISTORY) -> History:
-        """Return what the tenant's own log tells of products, their variants and offers: the newest `limit` events, oldest first."""
+        """Return the newest `limit` events of products, variants and offers in the tenant's own log, oldest first."""
         ends = await self._high_watermarks.fresh(tenant)
         after = max(ends.low, ends.last - LOOKED)
         events = await self._events.of_products(tenant, products, after, limit)
         return History(events[::-1], whole=after == ends.low and len(events) < limit)
 
     async def counts(self, tenant: Tenant, since: datetime) -> EventCounts:
-        """Return how many events of each type the tenant's own log tells since the moment, counted among the newest."""
+        """Return the number of events of each type in the tenant's own log since the moment, among the newest."""
         ends = await self._high_watermarks.fresh(tenant)
         after = max(ends.low, ends.last - COUNTED)
-        found = await self._events.counts(tenant, after, since)
-        return EventCounts(found, whole=after == ends.low or sum(found.values()) < ends.last - after)
+        events_found = await self._events.counts(tenant, after, since)
+        return EventCounts(events_found, whole=after == ends.low or sum(events_found.values()) < ends.last - after)
 
     async def recent(self, tenant: Tenant, page_request: PageRequest, wanted: EventFilter) -> Page[LoggedEvent]:
-        """Return a page of the newest events; the key of an event is its position, and how far the other log was read.
+        """Return the newest events first.
 
-        A page may be short although there is more, where events asked for lie far apart.
+        The key of a page is its position in both logs. A page may be short although there is more, where few events
+        match.
         """
         ends, most = await self._ends(tenant), page_request.limit + 1
         own, network = ends.own, ends.network or LogBounds()
@@ -277,7 +289,7 @@ def _time(event: LoggedEvent) -> float:
 
 
 def _before(key: str | None, own: LogBounds, network: LogBounds) -> tuple[int, int]:
-    """Below which positions the page lies."""
+    """Return the positions, in own and network log, below which the page starts."""
     if key is None:
         return own.last + 1, network.last + 1
     first, _, second = key.partition(".")
@@ -287,12 +299,12 @@ def _before(key: str | None, own: LogBounds, network: LogBounds) -> tuple[int, i
 def _newest(
     ours: Recent, theirs: Recent, limit: int, before: tuple[int, int], low: tuple[int, int]
 ) -> Page[LoggedEvent]:
-    found = list(merge(ours.events, theirs.events, key=_time, reverse=True))
-    events = within(found[:limit], limit, CHANGES_BYTES)
+    events_found = list(merge(ours.events, theirs.events, key=_time, reverse=True))
+    events = within(events_found[:limit], limit, CHANGES_BYTES)
     reached = [before[0], before[1]]
     for event in events:
         reached[event.of_network] = event.position
-    if len(events) == len(found):
+    if len(events) == len(events_found):
         reached = [ours.position, theirs.position]
-    more = len(events) < len(found) or reached[0] - 1 > low[0] or reached[1] - 1 > low[1]
+    more = len(events) < len(events_found) or reached[0] - 1 > low[0] or reached[1] - 1 > low[1]
     return Page(tuple(events), more, f"{reached[0]}.{reached[1]}" if more else None)

@@ -1,4 +1,4 @@
-"""Following the logs as they grow: one listener a process reads what is new once and hands it to everyone who waits."""
+"""Following the logs as they grow: one listener per process reads new events once for all followers."""
 
 import asyncio
 import contextlib
@@ -28,9 +28,9 @@ from ports.signals import Channel, SignalListener, Signals
 
 
 class LogSubscription:
-    """One way along one log: from the log itself until it is caught up, then from what is handed out.
+    """A follower of one log, which reads the log until it has caught up, then receives new events.
 
-    `position` is how far it has come: everything up to there has been answered.
+    `position` is the end of what it has returned.
     """
 
     def __init__(
@@ -46,11 +46,11 @@ class LogSubscription:
 
     @property
     def has_news(self) -> bool:
-        """Return whether there is anything to answer without waiting, if only how far the log goes."""
+        """Whether a batch or a new position can be returned without waiting."""
         return bool(self._waiting) or not self._live or self._lost or self._reached != self.position
 
     async def catch_up(self, limit: int, most_bytes: int) -> EventBatch:
-        """Return the next page from the log for a follower that is behind; empty and caught up for one that is not.
+        """Return the next page of the log for a subscription that is behind; an empty batch for one that is not.
 
         Raises CursorExpired.
         """
@@ -64,7 +64,7 @@ class LogSubscription:
         return batch
 
     def take(self, limit: int, most_bytes: int) -> EventBatch:
-        """Return what was handed out."""
+        """Return events that were received."""
         events: list[LoggedEvent] = []
         taken, waiting = 0, self._waiting
         while waiting and len(events) < limit and taken < most_bytes:
@@ -78,29 +78,29 @@ class LogSubscription:
         return EventBatch(events, self.position, caught_up=self._live and not waiting)
 
     def hand(self, batch: EventBatch) -> None:
-        """Everything new, of what it asks for, up to a position; too much of it, and it reads from the log again."""
+        """Receive new events that match, up to a position; fall back to reading the log if they are too many."""
         if not self._live or batch.position.position <= self._reached.position:
             return
-        asked = [event for event in batch.events if event.position > self._reached.position]
-        weight = weight_of(asked)
-        if len(self._waiting) + len(asked) > self._most:
+        matching = [event for event in batch.events if event.position > self._reached.position]
+        weight = weight_of(matching)
+        if len(self._waiting) + len(matching) > self._most:
             self.fall_back()
             self.overflowed += 1
         elif self._weight + weight > FOLLOWER_BYTES:
             self.fall_back()
         else:
-            self._waiting.extend(asked)
+            self._waiting.extend(matching)
             self._weight += weight
             self._reached = batch.position
         self._news.set()
 
     @property
     def oldest(self) -> int | None:
-        """The position of the first event that is held for it."""
+        """The position of the first event that is held for the subscription, or None."""
         return self._waiting[0].position if self._waiting else None
 
     def fall_back(self) -> None:
-        """Hold nothing more for it: it goes on from the log itself, at its own pace."""
+        """Drop held events and continue from the log at the subscription's own pace."""
         self._live = False
         self._reached = self.position
         self._waiting.clear()
@@ -108,14 +108,14 @@ class LogSubscription:
         self._news.set()
 
     def lose(self) -> None:
-        """Mark the log as replaced, so that the next read raises CursorExpired."""
+        """Mark the position as lost, so that the next read raises CursorExpired."""
         self.fall_back()
         self._lost = True
 
 
 @dataclass(slots=True)
 class LogChannel:
-    """What the subscriptions of one view of a log share: how far it was read for them, and whether there is more."""
+    """The shared state of the subscriptions of one view of a log: the position read up to, and whether there is more."""
 
     reading: LogReading
     high_watermarks: HighWatermarks
@@ -123,25 +123,25 @@ class LogChannel:
     position: LogPosition
     dirty: bool = True
     shown: bool | None = None
-    """Whether the tenant may see anything of it; None as long as nobody has asked."""
+    """Whether the tenant may see any event; None until it is known."""
     subscriptions: set[LogSubscription] = field(default_factory=set)
     handed: deque[tuple[int, int]] = field(default_factory=deque)
-    """Position and bytes of what was handed out and may still be held, and (`weight`) the bytes in all."""
+    """Position and bytes of distributed events that may still be held; `weight` is their sum."""
     weight: int = 0
 
     @property
     def key(self) -> tuple[Tenant, LogPosition]:
-        """Return which log, and how far it was read."""
+        """The log, and the position up to which it was read."""
         return self.view.log, self.position
 
     def join(self, after: LogPosition, wanted: EventFilter, most: int, news: asyncio.Event) -> LogSubscription:
-        """One more that follows, from there."""
+        """Add a subscription that starts after the position."""
         subscription = LogSubscription(self, after, most, wanted, news)
         self.subscriptions.add(subscription)
         return subscription
 
     async def catch_up(self, subscription: LogSubscription, limit: int, most_bytes: int) -> EventBatch:
-        """Return the next page from the log for a subscription that is behind."""
+        """Return the next page of the log for a subscription that is behind."""
         after = subscription.position
         if self.shown is None:
             self.learn(await self.reading.licensed([self.view.tenant]))
@@ -155,37 +155,37 @@ class LogChannel:
         if after.position == self.position.position:
             return EventBatch((), self.position, caught_up=True)
         end = self.position
-        if after.position > end.position:  # the channel may not have come so far, or the log have gone back
+        if after.position > end.position:  # the channel may be behind, or the log restored
             self.dirty, end = True, LogPosition(end.epoch, OPEN_END)
         return await self.reading.read_batch(self.view, after, end, limit, subscription.wanted, most_bytes=most_bytes)
 
     async def read_on(self, limit: int, most_bytes: int) -> bool:
-        """Read what is new, and hand it out; answers whether there is more. Raises CursorExpired."""
+        """Read and distribute new events; return whether there are more. Raises CursorExpired."""
         end = LogPosition(self.position.epoch, OPEN_END)
         batch = await self.reading.read_batch(self.view, self.position, end, limit, ALL, most_bytes=most_bytes)
         self.hand_on(batch)
         return not batch.caught_up
 
     def hand_on(self, batch: EventBatch) -> None:
-        """Pass a batch to each subscription according to its filter."""
+        """Distribute a batch to the subscriptions by their filters."""
         self.position = batch.position
-        asked: dict[EventFilter, EventBatch] = {}
+        matching: dict[EventFilter, EventBatch] = {}
         for subscription in list(self.subscriptions):
             wanted = subscription.wanted
-            if wanted not in asked:
+            if wanted not in matching:
                 events = [event for event in batch.events if wanted.matches(event)]
-                asked[wanted] = EventBatch(events, batch.position, batch.caught_up)
-            subscription.hand(asked[wanted])
+                matching[wanted] = EventBatch(events, batch.position, batch.caught_up)
+            subscription.hand(matching[wanted])
         self.handed.extend((event.position, len(event.body)) for event in batch.events)
         self.weight += weight_of(batch.events)
         self.relieve(TENANT_BYTES)
 
     def learn(self, licensed: frozenset[Tenant]) -> None:
-        """Update whether the tenant can see other catalogues."""
+        """Update whether the tenant may see any event, given the tenants that have licences."""
         self.shown = not self.view.of_network or self.view.tenant in licensed
 
     def compare(self, bounds: LogBounds) -> None:
-        """Compare the channel with the log's bounds: detect news, or that the log was replaced."""
+        """Compare the position with the log's bounds: mark new events, or a log that is not the one that was read."""
         if not self.shown:
             self.pass_on(bounds.end)
         elif not bounds.holds(self.position):
@@ -195,45 +195,48 @@ class LogChannel:
             self.dirty = self.dirty or bounds.last > self.position.position
 
     def pass_on(self, end: LogPosition) -> None:
-        """Nothing up to there is for them."""
+        """Advance all subscriptions to the end without events."""
         self.dirty, self.position = False, end
         for subscription in list(self.subscriptions):
             subscription.hand(EventBatch((), end, caught_up=True))
 
     def lose(self, end: LogPosition) -> None:
-        """Reset the channel to a new end of the log; its subscriptions cannot continue."""
+        """Mark all subscriptions as lost and continue at the end.
+
+        The log went back in time or deleted events that they need.
+        """
         self.dirty, self.position = False, end
         for subscription in list(self.subscriptions):
             subscription.lose()
 
     @property
     def held(self) -> int:
-        """Bytes of events that are held for any of the subscriptions, each event once."""
+        """Bytes of events that are held for any subscription, each event counted once."""
         oldest = min(
-            (at for one in self.subscriptions if (at := one.oldest) is not None), default=self.position.position + 1
+            (at for sub in self.subscriptions if (at := sub.oldest) is not None), default=self.position.position + 1
         )
         while self.handed and self.handed[0][0] < oldest:
             self.weight -= self.handed.popleft()[1]
         return self.weight
 
     def relieve(self, most: int) -> None:
-        """Have those who are furthest behind read the log by themselves, until no more than `most` bytes are held."""
+        """Make the slowest subscriptions fall back to the log until at most `most` bytes are held."""
         while self.held > most:
-            holding = [(at, id(one), one) for one in self.subscriptions if (at := one.oldest) is not None]
+            holding = [(at, id(sub), sub) for sub in self.subscriptions if (at := sub.oldest) is not None]
             min(holding)[2].fall_back()
 
 
 IDLE = 5.0
-"""Seconds after which the logs are asked though nothing was said."""
+"""Seconds after which the logs are checked, even without a notification."""
 PAUSE = 0.01
-"""Seconds between two looks while events come in."""
+"""Seconds between two checks while events arrive."""
 PAGE = 500
 TURN = 4
-"""Pages that are read of one log before the next one's turn comes."""
+"""Pages read of one log before the next log's turn."""
 MOST_WAITING = 20_000
-"""Events held for one subscription; one that is slower goes on from the log itself."""
+"""Maximum events held for one subscription; a slower one falls back to reading the log."""
 AT_ONCE = 50
-"""Followers who are handed something before others have a turn of the event loop."""
+"""Channels that are served before the event loop gets a turn."""
 _RETRY = 1.0
 
 LOG = logging.getLogger("joinery.changes")
@@ -241,7 +244,7 @@ LOG = logging.getLogger("joinery.changes")
 
 @dataclass(frozen=True, slots=True)
 class Subscription:
-    """One way along everything that a tenant sees: its own log and the network's, side by side."""
+    """A follower of everything that a tenant sees: its own log and the network log."""
 
     own: LogSubscription
     network: LogSubscription
@@ -249,21 +252,21 @@ class Subscription:
 
     @property
     def position(self) -> FeedPosition:
-        """Return how far it has come: everything up to there has been answered."""
+        """The end of what has been returned, in both logs."""
         return FeedPosition(self.own.position, self.network.position)
 
     @property
     def overflowed(self) -> int:
-        """Return how often it was too slow for the listener."""
+        """How often the follower was too slow and fell back to the log."""
         return self.own.overflowed + self.network.overflowed
 
     async def next(self, limit: int = PAGE, timeout: float | None = None, most_bytes: int = CHANGES_BYTES) -> FeedBatch:
-        """Return the next batch, waiting up to `timeout` seconds; empty if there is none.
+        """Return the next batch, waiting up to `timeout` seconds for one; empty after that.
 
-        It ends with the event that reaches `most_bytes`. Raises CursorExpired when a log has lost what comes next.
+        The batch ends with the event that reaches `most_bytes`. Raises CursorExpired if a log has lost what comes next.
         """
-        for one in (self.own, self.network):
-            batch = await one.catch_up(limit, most_bytes)
+        for part in (self.own, self.network):
+            batch = await part.catch_up(limit, most_bytes)
             if batch.events or not batch.caught_up:
                 others = self.own.has_news or self.network.has_news
                 return FeedBatch(batch.events, self.position, caught_up=batch.caught_up and not others)
@@ -277,12 +280,12 @@ class Subscription:
         return FeedBatch((*ours.events, *theirs.events), self.position, caught_up=ours.caught_up and theirs.caught_up)
 
     def wake(self) -> None:
-        """Let whoever waits look again."""
+        """Make a waiting `next` check again."""
         self.news.set()
 
 
 class LogTailer:
-    """One a process. `run` must be running for anything new to be handed out."""
+    """The process's listener for new events, which are distributed only while `run` is running."""
 
     def __init__(
         self,
@@ -296,28 +299,31 @@ class LogTailer:
     ) -> None:
         self.log = LogReading(events, rendering)
         self.high_watermarks = HighWatermarks(events)
-        """Those of the logs that are followed are at most `idle` seconds old while `run` is running."""
+        """Bounds of the followed logs are at most `idle` seconds old while `run` is running."""
         self._signals = signals
         self._idle, self._pause, self._most = idle, pause, most_waiting
         self._channels: dict[View, LogChannel] = {}
         self._followed: set[Subscription] = set()
         self._kick = asyncio.Event()
         self._swept = 0.0
-        self._said: dict[Tenant, float] = {}
-        """When something was last said of each log, as far as bounds that are remembered may be older."""
+        self._notified_at: dict[Tenant, float] = {}
+        """Time of the last notification by log, for logs whose cached bounds may be older."""
         self.closing = False
-        """The process is about to stop: whoever waits should come to an end."""
+        """Whether the process is stopping, so that waiting followers should end."""
 
     @contextlib.asynccontextmanager
     async def follow(
         self, tenant: Tenant, after: FeedPosition, wanted: EventFilter = ALL, *, most: int | None = None
     ) -> AsyncIterator[Subscription]:
-        """Follow what the tenant may see, and asks for, from after that position on; `most` events are held for it."""
+        """Follow the tenant's visible, matching events after that position.
+
+        At most `most` events are held for the follower.
+        """
         news = asyncio.Event()
         async with contextlib.AsyncExitStack() as joined:
-            own = await self._joined(View.own(tenant), after.own, wanted, most or self._most, news)
+            own = await self._join(View.own(tenant), after.own, wanted, most or self._most, news)
             joined.callback(self._leave, own)
-            network = await self._joined(View.network(tenant), after.network, wanted, most or self._most, news)
+            network = await self._join(View.network(tenant), after.network, wanted, most or self._most, news)
             joined.callback(self._leave, network)
             subscription = Subscription(own, network, news)
             self._followed.add(subscription)
@@ -326,7 +332,7 @@ class LogTailer:
                 self._kick.set()
             yield subscription
 
-    async def _joined(
+    async def _join(
         self, view: View, after: LogPosition, wanted: EventFilter, most: int, news: asyncio.Event
     ) -> LogSubscription:
         channel = self._channels.get(view)
@@ -335,7 +341,7 @@ class LogTailer:
             channel = self._channels.setdefault(
                 view, LogChannel(self.log, self.high_watermarks, view, bounds.end if bounds else after)
             )
-            channel.dirty = self._said.get(view.log, 0.0) >= self.high_watermarks.looked(view.log)
+            channel.dirty = self._notified_at.get(view.log, 0.0) >= self.high_watermarks.looked(view.log)
         return channel.join(after, wanted, most, news)
 
     def _leave(self, part: LogSubscription) -> None:
@@ -345,37 +351,37 @@ class LogTailer:
             del self._channels[channel.view]
 
     def close(self) -> None:
-        """Wake all waiting followers before the process stops."""
+        """Wake all followers, because the process is stopping."""
         self.closing = True
         for subscription in self._followed:
             subscription.wake()
 
     async def run(self) -> None:
-        """Listen until cancelled; trouble with the database is waited out."""
+        """Listen until cancelled and retry after database errors."""
         async with self._signals.subscribe(Channel.EVENTS) as listener:
             while True:
                 try:
                     await self._listen(listener)
                 except Exception:
-                    LOG.exception("the event logs could not be read, again in %.0f s", _RETRY)
+                    LOG.exception("event logs could not be read, retrying in %.0f s", _RETRY)
                     self._swept = 0.0
                     await asyncio.sleep(_RETRY)
 
     async def _listen(self, listener: SignalListener) -> None:
-        said = await self._wait(listener)
+        notified = await self._wait(listener)
         heard = listener.heard()
         self._mark(frozenset(signal.tenant for signal in heard.signals))
-        if heard.missed or not said or asyncio.get_running_loop().time() - self._swept >= self._idle:
+        if heard.missed or not notified or asyncio.get_running_loop().time() - self._swept >= self._idle:
             await self._sweep()
         if self._dirty():
-            well = await self._advance()
-            await asyncio.sleep(self._pause if well else _RETRY)
+            succeeded = await self._advance()
+            await asyncio.sleep(self._pause if succeeded else _RETRY)
 
     def _dirty(self) -> bool:
         return any(channel.dirty for channel in self._channels.values())
 
     async def _wait(self, listener: SignalListener) -> bool:
-        """Wait for a signal or for unread news; return False after `idle` seconds."""
+        """Wait for a signal or new work; return False after `idle` seconds without one."""
         if self._dirty():
             return True
         heard = asyncio.ensure_future(listener.wait(self._idle))
@@ -391,18 +397,20 @@ class LogTailer:
 
     def _mark(self, logs: frozenset[Tenant]) -> None:
         now = asyncio.get_running_loop().time()
-        self._said.update(dict.fromkeys(logs, now))
-        if len(self._said) > MOST_KNOWN:
-            self._said = {log: said for log, said in self._said.items() if said > now - LATELY}
+        self._notified_at.update(dict.fromkeys(logs, now))
+        if len(self._notified_at) > MOST_KNOWN:
+            self._notified_at = {
+                log: notified for log, notified in self._notified_at.items() if notified > now - LATELY
+            }
         for channel in self._channels.values():
             if channel.view.log in logs and channel.shown is not False:
                 channel.dirty = True
 
     async def _sweep(self) -> None:
-        """Nobody need have said anything: one question tells how far all followed logs go, another who may see others'.
+        """Query the bounds of all followed logs, and who has licences, even without notifications.
 
-        Licences are asked for after the bounds, or what they open would be passed by unseen. Who joins meanwhile was not
-        asked for.
+        Licences are queried after the bounds; otherwise events that a new licence opens would be skipped. Followers
+        that join meanwhile are not included.
         """
         self._swept = asyncio.get_running_loop().time()
         channels = list(self._channels.values())
@@ -421,27 +429,27 @@ class LogTailer:
             channel.compare(bounds)
 
     async def _advance(self) -> bool:
-        """Read what is new in each log that has anything, and hand it out; False when it failed for one of them."""
-        well = True
-        await self._learn()
+        """Read and distribute new events of each dirty log; return False if one failed."""
+        succeeded = True
+        await self._load_licences()
         dirty = [channel for channel in self._channels.values() if channel.dirty]
-        together = _together(dirty)
+        grouped = _group_by_position(dirty)
         for channel in dirty:
-            if channel.view.of_network and channel.key in together:
+            if channel.view.of_network and channel.key in grouped:
                 continue
             try:
                 await self._read_on(channel)
             except CursorExpired:
-                await self._begin_anew(channel)
+                await self._restart_channel(channel)
             except Exception:
-                LOG.exception("the events of %s could not be read", channel.view.log.org)
-                well = False
-        for channels in together.values():
-            well = await self._read_together(channels) and well
-        return well
+                LOG.exception("events of %s could not be read", channel.view.log.org)
+                succeeded = False
+        for channels in grouped.values():
+            succeeded = await self._read_together(channels) and succeeded
+        return succeeded
 
     async def _read_together(self, channels: Sequence[LogChannel]) -> bool:
-        """Read a network's log once for all who stand at the same place of it; what is left, each finds by itself."""
+        """Read a network log once for all channels at the same position; each reads the remainder by itself."""
         first, at = channels[0], channels[0].position
         try:
             batch, shown = await self.log.shared(
@@ -449,10 +457,10 @@ class LogTailer:
             )
         except CursorExpired:
             for channel in channels:
-                await self._begin_anew(channel)
+                await self._restart_channel(channel)
             return True
         except Exception:
-            LOG.exception("the events of %s could not be read", first.view.log.org)
+            LOG.exception("events of %s could not be read", first.view.log.org)
             return False
         for number, channel in enumerate(channels):
             if channel.position == at:
@@ -463,8 +471,8 @@ class LogTailer:
                 await asyncio.sleep(0)
         return True
 
-    async def _learn(self) -> None:
-        """Ask whether those who have just begun to follow may see anything of the network's."""
+    async def _load_licences(self) -> None:
+        """Query whether new channels may see any event of the network log."""
         fresh = [channel for channel in self._channels.values() if channel.shown is None]
         if fresh:
             licensed = await self.log.licensed({channel.view.tenant for channel in fresh if channel.view.of_network})
@@ -472,13 +480,13 @@ class LogTailer:
                 channel.learn(licensed)
                 channel.dirty = channel.dirty and bool(channel.shown)
 
-    async def _begin_anew(self, channel: LogChannel) -> None:
-        """Restart a channel whose log went back in time."""
-        LOG.warning("the log of %s is no longer the one that was followed", channel.view.log.org)
+    async def _restart_channel(self, channel: LogChannel) -> None:
+        """Restart the channel at the log's end, because the log went back in time."""
+        LOG.warning("log of %s was replaced, its followers must start again", channel.view.log.org)
         channel.lose((await self.high_watermarks.confirmed(channel.view.log)).end)
 
     async def _read_on(self, channel: LogChannel) -> None:
-        """Whoever writes a lot leaves the others their turns."""
+        """Read at most TURN pages, so that other logs get their turns."""
         channel.dirty = False
         for turn in range(TURN):
             if not channel.subscriptions:
@@ -494,15 +502,15 @@ class LogTailer:
             channel.dirty = channel.dirty or turn == TURN - 1
 
     def _relieve(self, channel: LogChannel) -> None:
-        """Hold no more in the process than it may: what was handed out last goes first back to the log."""
+        """Keep the process within its limit by making this channel's followers fall back to the log."""
         channels = self._channels.values()
-        if sum([one.weight for one in channels]) > PROCESS_BYTES:
-            others = sum(one.held for one in channels if one is not channel)
+        if sum([other.weight for other in channels]) > PROCESS_BYTES:
+            others = sum(other.held for other in channels if other is not channel)
             channel.relieve(max(0, PROCESS_BYTES - others))
 
 
-def _together(dirty: Sequence[LogChannel]) -> Mapping[tuple[Tenant, LogPosition], list[LogChannel]]:
-    """Of a network's log the channels that stand at the same place, where there are several."""
+def _group_by_position(dirty: Sequence[LogChannel]) -> Mapping[tuple[Tenant, LogPosition], list[LogChannel]]:
+    """Group the network channels at the same position, where there are several."""
     found: dict[tuple[Tenant, LogPosition], list[LogChannel]] = {}
     for channel in dirty:
         if channel.view.of_network and channel.subscriptions:

@@ -1,1 +1,1 @@
-"""What people ask of exports, and how they are carried out."""
+"""Use cases of exports: requests by people, and jobs."""

@@ -1,4 +1,7 @@
-"""Carrying out an export: begun, written out of one snapshot, ended; whoever takes it over begins anew, under new keys."""
+"""Execution of exports: start, writing from one snapshot, end.
+
+A worker that takes an export over starts again with new keys.
+"""
 
 import asyncio
 import logging
@@ -36,17 +39,17 @@ from ports.objects import Objects
 from ports.unit_of_work import Tx, UnitOfWork
 
 _LOG = logging.getLogger("joinery.exports")
-_DIED = "Writing the export came to a sudden end several times, or took too long, so it is not tried again."
+_DIED = "The export was interrupted several times or took too long. It is not retried."
 _FAILED = (
     "The export could not be written, several times: the database or the object store gave way, or the service met an "
     "error of its own. Its operators can see it in the log; ask for a new export later."
 )
-_TOLD = 1.0
-"""Seconds between two updates of how many rows are written."""
+_PROGRESS_INTERVAL = 1.0
+"""Seconds between two progress updates."""
 AT_ONCE = 2
-"""Exports that a worker writes at a time, so that those of many tenants leave its lanes to others' runs."""
+"""Exports that a worker writes at a time, so that lanes remain for runs of other tenants."""
 _BUSY = timedelta(seconds=2)
-"""After which one that found no turn is looked at again, by whichever worker."""
+"""Delay of an export that found the worker busy; any worker may take it then."""
 
 Describe = Callable[[LinkedExport, Tenant, datetime], Mapping[str, Any]]
 Network = Callable[[Tenant], Awaitable[FeedPosition]]
@@ -60,10 +63,10 @@ class _Made:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExportExecution:
-    """The handler of `exports.carry_out` jobs.
+    """Handler of `exports.carry_out` jobs.
 
-    `now` answers the feed's position by now; `describe` makes the resource that the event carries, which has no links: an
-    endpoint is not asked what it may read.
+    `now` returns the feed's present position; `describe` returns the resource for the event, without links, because an
+    endpoint's permissions are unknown.
     """
 
     uow: UnitOfWork
@@ -75,11 +78,11 @@ class ExportExecution:
     now: Network
     describe: Describe
     lease: timedelta = timedelta(seconds=30)
-    told: float = _TOLD
+    told: float = _PROGRESS_INTERVAL
     turns: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(AT_ONCE))
 
     async def __call__(self, job: ClaimedJob, lost: asyncio.Event) -> None:
-        """Carry the export out to its end, or put it off while others take their turn. Raises LeaseLost when another worker took it over."""
+        """Write the export, or delay it while the worker is busy. Raises LeaseLost if another worker took it over."""
         context = job.context()
         if self.turns.locked():
             async with self.uow.begin(job.tenant, context) as tx:
@@ -94,7 +97,10 @@ class ExportExecution:
             return
         export, progress = begun
         try:
-            async with asyncio.timeout(LONGEST.total_seconds()), self._telling(job, context, export, progress):
+            async with (
+                asyncio.timeout(LONGEST.total_seconds()),
+                self._reporting_progress(job, context, export, progress),
+            ):
                 made = await self._write(job, export, progress)
             await self._succeed(job, context, export, made)
         except LeaseLost:
@@ -114,7 +120,7 @@ class ExportExecution:
                 await tx[JobStore].finish(job)
                 return None
             export = before.died() if job.lapsed else before
-            for key in before.keys:  # what the attempt before has left
+            for key in before.keys:  # objects of the previous attempt
                 await tx[StorageLedger].free(key)
             if export.hopeless(tx.now):
                 await self._end(tx, job, before, export.failed(_DIED, tx.now))
@@ -134,7 +140,10 @@ class ExportExecution:
         return (PRODUCTS,) if export.kind == ExportKind.PRODUCTS else tuple(self.datasets.names)
 
     async def _write(self, job: ClaimedJob, export: Export, progress: Progress) -> _Made:
-        """Every file, out of one snapshot. What is published by others is told of from before it: twice rather than never."""
+        """Write every file from one snapshot.
+
+        The network position is read before the snapshot: repeating events is better than missing them.
+        """
         files: list[ExportFile] = []
         writing = FileWriting(self.objects, self.packing, progress)
         published = (await self.now(job.tenant)).network
@@ -152,36 +161,38 @@ class ExportExecution:
 
     async def _manifest(self, files: list[ExportFile]) -> AsyncGenerator[Lines, None]:
         for file in files:
-            told = {"dataset": file.dataset, "rows": file.rows, "bytes": file.bytes, "sha256": file.sha256}
-            yield Lines(1, self.codec.encode(told) + b"\n")
+            entry = {"dataset": file.dataset, "rows": file.rows, "bytes": file.bytes, "sha256": file.sha256}
+            yield Lines(1, self.codec.encode(entry) + b"\n")
 
     @asynccontextmanager
-    async def _telling(
+    async def _reporting_progress(
         self, job: ClaimedJob, context: AuditContext, export: Export, progress: Progress
     ) -> AsyncIterator[None]:
-        """Have it seen meanwhile how many rows are written."""
-        task = asyncio.create_task(self._tell(job, context, export, progress))
+        """Save the number of rows written, periodically, while the export is written."""
+        task = asyncio.create_task(self._report_progress(job, context, export, progress))
         try:
             yield
         finally:
             task.cancel()
             await asyncio.gather(task, return_exceptions=True)
 
-    async def _tell(self, job: ClaimedJob, context: AuditContext, export: Export, progress: Progress) -> None:
-        told = 0
+    async def _report_progress(
+        self, job: ClaimedJob, context: AuditContext, export: Export, progress: Progress
+    ) -> None:
+        reported = 0
         while True:
             await asyncio.sleep(self.told)
-            if progress.rows == told:
+            if progress.rows == reported:
                 continue
             try:
                 async with self.uow.begin(job.tenant, context) as tx:
                     await tx[ExportStore].save(export.counted(progress.rows))
                     await tx[JobStore].hold(job, self.lease)
-                told = progress.rows
+                reported = progress.rows
             except (LeaseLost, NotFound):
-                return  # whoever drains the lane stops the work
+                return  # the lane's worker cancels the job
             except Exception:
-                _LOG.warning("how far an export is could not be told", exc_info=True, extra={"export": export.id})
+                _LOG.warning("progress of an export could not be saved", exc_info=True, extra={"export": export.id})
 
     async def _succeed(self, job: ClaimedJob, context: AuditContext, export: Export, made: _Made) -> None:
         async with self.uow.begin(job.tenant, context) as tx:
@@ -190,7 +201,7 @@ class ExportExecution:
                 await charge(tx, after.id, after.rows)
             for file in made.files:
                 if not await tx[StorageLedger].settle(file.key):
-                    raise LeaseLost  # swept: this worker slept through its own expiry
+                    raise LeaseLost  # the files were swept, because this worker paused for too long
             await expire_older(tx)
             await self._end(tx, job, export, after)
 
@@ -200,7 +211,7 @@ class ExportExecution:
             await self._end(tx, job, export, export.failed(error, tx.now))
 
     async def _put_off(self, job: ClaimedJob, context: AuditContext, export: Export) -> None:
-        """Another attempt, later; the last one that may fail ends the export."""
+        """Schedule another attempt, or fail the export after the last one."""
         after = export.put_off()
         if after.failures >= FAILURES:
             await self._fail(job, context, after, _FAILED)
@@ -210,9 +221,9 @@ class ExportExecution:
             await tx[JobStore].put_off(job, tx.now + delay(after.failures))
 
     async def _end(self, tx: Tx, job: ClaimedJob, before: Export, after: Export) -> None:
-        """Store the outcome with its audit entry, its event and the end of the job."""
+        """Save the outcome, its audit entry, its event and the job's end in one transaction."""
         await tx[ExportStore].save(after)
         await tx[AuditLog].add(AUDITED.updated(before, after))
-        told = self.describe(LinkedExport(after), tx.tenant, tx.now)
-        await tx[EventLog].append([Event("export.completed", after.id, 1, told)])
+        resource = self.describe(LinkedExport(after), tx.tenant, tx.now)
+        await tx[EventLog].append([Event("export.completed", after.id, 1, resource)])
         await tx[JobStore].finish(job)

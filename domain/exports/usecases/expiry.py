@@ -1,4 +1,4 @@
-"""Files of exports go with time: the export says so first, then the storage sweeper deletes them."""
+"""Expiry of exports: the export is marked first, then the storage sweeper deletes its files."""
 
 import logging
 from dataclasses import dataclass
@@ -19,43 +19,43 @@ _LOG = logging.getLogger("joinery.exports")
 
 @dataclass(frozen=True, slots=True)
 class ExportExpiry:
-    """What the leading scheduler ticks; two at once do no harm."""
+    """Tick of the leading scheduler; concurrent runs are harmless."""
 
     uow: UnitOfWork
     upkeep: ExportUpkeep
     clock: Clock
 
     async def tick(self) -> int:
-        """Let go of the files of all exports that are due; answers how many."""
+        """Expire all exports that are due; return their number."""
         count = 0
         while due := await self.upkeep.due(self.clock.now(), _BATCH):
-            gone = [await self._one(tenant, id) for tenant, id in due]
+            gone = [await self._expire_due(tenant, id) for tenant, id in due]
             count += sum(gone)
             if not all(gone):
-                return count  # who cannot be reached is due still, and looked at with the next tick
+                return count  # exports of unreachable tenants remain due for the next tick
         return count
 
-    async def _one(self, tenant: Tenant, id: str) -> bool:
-        """Whether the export's files are let go; a tenant that cannot be reached keeps nobody else waiting."""
+    async def _expire_due(self, tenant: Tenant, id: str) -> bool:
+        """Expire one export; return False if its tenant is unreachable, which does not delay other tenants."""
         try:
             async with self.uow.begin(tenant, _CONTEXT) as tx:
                 export = await tx[ExportStore].get(id, lock=True)
                 if export is not None and export.status == ExportStatus.SUCCEEDED:
                     await _expired(tx, export)
         except Unavailable as error:
-            _LOG.warning("an export could not expire now: %s", error, extra={"export": id})
+            _LOG.warning("export could not expire: %s", error, extra={"export": id})
             return False
         return True
 
 
 async def expire_older(tx: Tx) -> None:
-    """Let go of the files of all but the newest exports: one more is about to be kept."""
+    """Expire all but the newest exports, to make room for another."""
     for export in (await tx[ExportStore].kept())[KEPT_EXPORTS - 1 :]:
         await _expired(tx, export)
 
 
 async def expire(tx: Tx, export: Export) -> None:
-    """Let go of what an export has in the object store."""
+    """Free the export's objects in the object store."""
     for key in export.keys:
         await tx[StorageLedger].free(key)
 

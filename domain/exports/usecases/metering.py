@@ -1,4 +1,7 @@
-"""How many rows a plan lets out in a month (docs/usage.md): a tenant's exports end one after the other, so none takes another's room."""
+"""Monthly quota of exported rows (docs/usage.md).
+
+A tenant's exports end one after the other, so none uses another's quota.
+"""
 
 from domain.kernel.errors import QuotaExceeded
 from domain.orgs.quota import exceeded
@@ -14,7 +17,7 @@ REFUSED = (
 
 
 async def charge(tx: Tx, export: str, rows: int) -> None:
-    """Count the rows of an export that succeeds in this transaction, and so once. Raises QuotaExceeded when they do not fit."""
+    """Count the rows of an export that succeeds in this transaction. Raises QuotaExceeded if they exceed the quota."""
     room = await quota.left(tx, EXPORT_ROWS)
     if room is not None and rows > room:
         raise _refused(tx)
@@ -22,7 +25,7 @@ async def charge(tx: Tx, export: str, rows: int) -> None:
 
 
 async def refuse_spent(tx: Tx) -> None:
-    """Raise QuotaExceeded if no row fits."""
+    """Raise QuotaExceeded if the quota has no row left."""
     if await quota.left(tx, EXPORT_ROWS) == 0:
         raise _refused(tx)
 

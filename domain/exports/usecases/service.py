@@ -1,4 +1,4 @@
-"""What people do with exports: ask for one, see how far it is, get links to its files."""
+"""Creating and reading exports, with links to their files."""
 
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -41,7 +41,7 @@ _READ_PRODUCTS = "products:read"
 
 @dataclass(frozen=True, slots=True)
 class Asking:
-    """Who asks for an export: the plan of the organisation, and what the credential may do."""
+    """The organisation's plan and the credential's scopes of a request for an export."""
 
     plan: Plan
     scopes: frozenset[str]
@@ -49,14 +49,14 @@ class Asking:
 
 @dataclass(frozen=True, slots=True)
 class LinkedExport:
-    """An export, and where each of its files may be downloaded, in their order."""
+    """An export and the download URLs of its files, in their order."""
 
     export: Export
     urls: tuple[str, ...] = ()
 
     @property
     def id(self) -> str:
-        """The export's."""
+        """The export's id."""
         return self.export.id
 
 
@@ -68,21 +68,24 @@ class ExportService:
     datasets: Datasets
 
     async def list_exports(self, tx: Tx, page_request: PageRequest, scopes: frozenset[str]) -> Page[LinkedExport]:
-        """Return a page of the tenant's exports, newest first, with links to those that the scopes permit."""
+        """Return the tenant's exports, newest first, with links to those that these scopes may read."""
         page = await tx[ExportStore].page(page_request)
         items = [await self.linked(export, tx.now, scopes) for export in page.items]
         return Page(tuple(items), page.has_more, page.next_key)
 
     async def get(self, tx: Tx, id: str, scopes: frozenset[str]) -> LinkedExport:
-        """One export, with links if its lists may be read with these scopes. Raises NotFound."""
+        """Return an export, with links if these scopes may read it. Raises NotFound."""
         export = existing(await tx[ExportStore].get(id))
         return await self.linked(export, tx.now, scopes)
 
     async def create(self, tx: Tx, new: NewExport, asking: Asking) -> LinkedExport:
         """Queue an export.
 
-        Raises PermissionDenied, FeatureUnavailable and QuotaExceeded for products, InsufficientScope and Unprocessable for
-        the organisation; Conflict while as many as may be wait or run.
+        Raises:
+            PermissionDenied: An export of products without products:read.
+            FeatureUnavailable, QuotaExceeded: The plan does not include an export of products.
+            InsufficientScope, Unprocessable: An export of the organisation lacks scopes, or has filters.
+            Conflict: OPEN_EXPORTS are pending or running.
         """
         kind = new["kind"]
         filters = ExportFilters(**new.get("filters", {}))
@@ -97,7 +100,7 @@ class ExportService:
         await tx[ExportStore].take_turns()
         if await tx[ExportStore].open() >= OPEN_EXPORTS:
             raise Conflict(
-                f"{OPEN_EXPORTS} exports wait or run already, the most there may be in a mode; wait until one has ended."
+                f"{OPEN_EXPORTS} exports are pending or running, the maximum in a mode. Wait until one has ended."
             )
         export = Export(new_id("exp"), kind, ExportStatus.PENDING, tx.now, filters)
         await tx[ExportStore].add(export)
@@ -106,9 +109,9 @@ class ExportService:
         return LinkedExport(export)
 
     async def linked(self, export: Export, now: datetime, scopes: frozenset[str]) -> LinkedExport:
-        """Return the export with links that expire no later than its files, if the scopes permit.
+        """Return the export with links that expire with its files at the latest.
 
-        Whoever may not read what is in the files gets none: they hold all that asking for the export takes.
+        Scopes that do not permit reading the contents get no links, since a link needs no credential.
         """
         needed = self.datasets.scopes if export.kind == ExportKind.ORGANISATION else {_READ_PRODUCTS}
         if export.status != ExportStatus.SUCCEEDED or not needed <= scopes:

@@ -1,4 +1,4 @@
-"""Writing one file of an export: read, packed and stored piece by piece, so that memory depends on the piece alone."""
+"""Writing of one export file: read, compressed and stored in portions, so that memory use depends on the portion only."""
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator
@@ -16,19 +16,19 @@ T = TypeVar("T")
 
 @dataclass(slots=True)
 class Progress:
-    """How many rows are written by now; more than `most` end the attempt."""
+    """Number of rows written so far; more than `most` end the attempt."""
 
     rows: int = 0
     most: int | None = None
 
 
 class TooManyRows(Exception):
-    """There are more rows than may be written."""
+    """An export has more rows than the quota permits."""
 
 
 @dataclass(frozen=True, slots=True)
 class FileWriting:
-    """Writes files one after the other; rows count in `progress`."""
+    """Writer of files one after the other; rows count in `progress`."""
 
     objects: Objects
     packing: Packing
@@ -37,7 +37,7 @@ class FileWriting:
     async def write(
         self, dataset: str, key: str, lines: AsyncGenerator[Lines, None], *, counts: bool = True
     ) -> ExportFile:
-        """Write all lines under the key; without any it is an empty file, packed. Raises TooManyRows."""
+        """Write all lines under the key; no lines make an empty, compressed file. Raises TooManyRows."""
         packer, tally = self.packing(), Progress()
         async with aclosing(self._packed(lines, packer, tally, counts=counts)) as chunks:
             await self.objects.put_stream(key, chunks)
@@ -62,16 +62,16 @@ class FileWriting:
 
 
 async def ahead(source: AsyncGenerator[T, None]) -> AsyncGenerator[T, None]:
-    """Yield the items of the source while the next one is being fetched; it closes the source."""
-    coming = asyncio.ensure_future(_next(source))
+    """Yield the items of the source while the next item is fetched in the background; close the source at the end."""
+    pending = asyncio.ensure_future(_next(source))
     try:
-        while (found := await coming) is not None:
-            [one] = found
-            coming = asyncio.ensure_future(_next(source))
-            yield one
+        while (fetched := await pending) is not None:
+            [item] = fetched
+            pending = asyncio.ensure_future(_next(source))
+            yield item
     finally:
-        coming.cancel()
-        await asyncio.gather(coming, return_exceptions=True)
+        pending.cancel()
+        await asyncio.gather(pending, return_exceptions=True)
         await source.aclose()
 
 

@@ -1,4 +1,4 @@
-"""Works off one lane: claims jobs in batches, runs each one's handler, keeps its lease, puts failures off."""
+"""Processing of one lane: claims jobs in batches, runs their handlers, renews leases and reschedules failures."""
 
 import asyncio
 import contextlib
@@ -25,12 +25,12 @@ LOG = logging.getLogger("joinery.worker")
 
 
 def delay(attempt: int) -> timedelta:
-    """How long a job that failed in its `attempt`-th attempt (from 1) waits: 1 s · 2^attempt, at most 10 minutes."""
+    """Return the delay after the `attempt`-th failed attempt (from 1): 1 s · 2^attempt, at most 10 minutes."""
     return min(LONGEST_DELAY, timedelta(seconds=1 << min(attempt, 20)))
 
 
 class Drain:
-    """Drains lanes; one instance serves all lanes of a process."""
+    """Processor of lanes; one instance serves all lanes of a process."""
 
     def __init__(
         self,
@@ -48,13 +48,13 @@ class Drain:
         self._stopping = False
 
     def stop(self) -> None:
-        """Begin no other job; `drain` returns after the one in hand, and gives back what it had claimed."""
+        """Stop before the next job; `drain` then returns and releases the jobs that it has not begun."""
         self._stopping = True
 
     async def drain(self, lane: str) -> bool:
-        """Do the lane's due jobs one after the other; answers whether more may wait (its turn is over).
+        """Run the lane's due jobs one after the other; return whether more may wait because the turn is over.
 
-        Cancelled, it releases the jobs it holds and ends.
+        On cancellation, release the held jobs.
         """
         loop = asyncio.get_running_loop()
         until = loop.time() + self._turn.total_seconds()
@@ -104,7 +104,7 @@ class Drain:
             batch.done()
 
     def _observed(self, handler: Handler, job: ClaimedJob, lost: asyncio.Event) -> Awaitable[None]:
-        """Call the handler, in the observer's span if there is an observer."""
+        """Run the handler, within the observer's span if there is an observer."""
         return handler(job, lost) if self._observer is None else _within(self._observer, handler, job, lost)
 
     async def _release(self, job: ClaimedJob, run_at: datetime) -> None:
@@ -114,27 +114,27 @@ class Drain:
             LOG.warning("job %s (%s): could not be given back; its lease will lapse", job.id, job.kind, exc_info=True)
 
     async def _renewing(self, batch: "_Batch") -> None:
-        """Every third of the lease: hold on to what is claimed; stop the work on what is lost."""
+        """Renew the leases of claimed jobs every third of a lease; stop the work on lost ones."""
         loop = asyncio.get_running_loop()
         lease = self._lease.total_seconds()
         held_until = dict.fromkeys((job.id for job in batch.held()), loop.time() + lease)
         while True:
             await asyncio.sleep(lease / 3)
             for job in batch.held():
-                asked = loop.time()
+                requested_at = loop.time()
                 try:
                     held = await self._dispatch.renew(job, self._lease)
                 except Exception:
                     held = loop.time() < held_until[job.id]
                     LOG.warning("job %s (%s): its lease could not be renewed", job.id, job.kind, exc_info=True)
                 else:
-                    held_until[job.id] = asked + lease
+                    held_until[job.id] = requested_at + lease
                 if not held:
                     batch.lose(job)
 
 
 class _Batch:
-    """The claimed jobs of one lane: the one in hand and those that wait behind it."""
+    """The claimed jobs of one lane: the current one and those that wait."""
 
     def __init__(self, jobs: Sequence[ClaimedJob]) -> None:
         self._waiting = list(reversed(jobs))
@@ -143,25 +143,25 @@ class _Batch:
         self.work: asyncio.Future[None] | None = None
 
     def next(self) -> ClaimedJob | None:
-        """Take the next job in hand."""
+        """Return the next job and make it the current one."""
         self._current = self._waiting.pop() if self._waiting else None
         self.lost = asyncio.Event()
         return self._current
 
     def done(self) -> None:
-        """Nothing is in hand any more."""
+        """Clear the current job."""
         self._current = self.work = None
 
     def held(self) -> list[ClaimedJob]:
-        """All jobs whose lease is to be kept."""
+        """Return all jobs whose leases must be renewed."""
         return [*([self._current] if self._current else []), *reversed(self._waiting)]
 
     def not_begun(self) -> list[ClaimedJob]:
-        """Return the jobs that have not started, oldest first."""
+        """Return the jobs that were not begun, oldest first."""
         return self._waiting[::-1]
 
     def lose(self, job: ClaimedJob) -> None:
-        """Another worker has the job: drop it, and stop working on it."""
+        """Drop a job that another worker holds, and cancel its work."""
         if self._current is not None and job.id == self._current.id:
             self.lost.set()
             if self.work is not None:

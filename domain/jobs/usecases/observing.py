@@ -1,4 +1,4 @@
-"""One attempt at a job as operators see it: a span below what queued it, and a count."""
+"""Metrics and tracing of job attempts."""
 
 import asyncio
 import contextlib
@@ -12,14 +12,14 @@ from ports.telemetry import SpanKind, Tracing, WorkMetrics
 
 @dataclass(frozen=True, slots=True)
 class JobObserver:
-    """Tells whoever is there: `metrics`, `tracing`, or nobody."""
+    """Recorder of job attempts in `metrics` and `tracing`, either of which may be absent."""
 
     metrics: WorkMetrics | None = None
     tracing: Tracing | None = None
 
     @contextlib.contextmanager
     def attempt(self, job: ClaimedJob) -> Iterator[None]:
-        """Around an attempt, from within the task that makes it; whatever leaves it goes on to the caller."""
+        """Record an attempt, from within its task; exceptions propagate."""
         loop = asyncio.get_running_loop()
         started, outcome = loop.time(), "done"
         try:

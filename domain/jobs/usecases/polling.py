@@ -1,4 +1,4 @@
-"""Finds due lanes in the database itself: for running without Redis, and for the time that Redis is lost."""
+"""Polling of the database for due lanes, for operation without Redis and while Redis is unavailable."""
 
 import asyncio
 import logging
@@ -8,9 +8,9 @@ from domain.kernel.clock import now
 from ports.signals import Channel, SignalListener, Signals
 
 IDLE = 30.0
-"""Seconds after which the database is asked though nothing was said."""
+"""Seconds after which the database is queried, even without a notification."""
 FORGET = 300.0
-"""Seconds after which marks are forgotten, in case that whoever was to drain a lane is gone."""
+"""Seconds after which marks of dispatched jobs are reset, in case their worker has died."""
 SHORTEST = 0.25
 
 _RETRY = 5.0
@@ -18,13 +18,13 @@ LOG = logging.getLogger("joinery.worker")
 
 
 class Polling:
-    """LaneSource: each lane that the database says is due."""
+    """LaneSource of the lanes that are due in the database."""
 
     def __init__(self, dispatch: Dispatch, signals: Signals, *, idle: float = IDLE) -> None:
         self._dispatch, self._signals, self._idle = dispatch, signals, idle
 
     async def serve(self, start: Start, stop: asyncio.Event) -> None:
-        """Until `stop`: `await start(lane)` for each due lane, one by one, so that a full process takes no more."""
+        """Call `start(lane)` for each due lane until `stop` is set, one by one, so that a busy process takes no more."""
         work = asyncio.ensure_future(self._work(start))
         stopped = asyncio.ensure_future(stop.wait())
         try:
@@ -37,18 +37,18 @@ class Polling:
             work.result()
 
     async def _work(self, start: Start) -> None:
-        forgotten = 0.0
+        reset_at = 0.0
         clock = asyncio.get_running_loop().time
         async with self._signals.subscribe(Channel.JOBS) as listener:
             while True:
                 try:
-                    if not forgotten or clock() - forgotten > FORGET:
+                    if not reset_at or clock() - reset_at > FORGET:
                         await self._dispatch.reset_dispatched()
-                        forgotten = clock()
+                        reset_at = clock()
                     if not await self._start_one(start):
                         await self._wait(listener)
                 except Exception:
-                    LOG.exception("due lanes could not be found, again in %.0f s", _RETRY)
+                    LOG.exception("due lanes could not be found, retrying in %.0f s", _RETRY)
                     await asyncio.sleep(_RETRY)
 
     async def _start_one(self, start: Start) -> bool:
@@ -57,7 +57,7 @@ class Polling:
             for lane in lanes:
                 await start(lane)
         except asyncio.CancelledError:
-            await asyncio.shield(self._dispatch.reset_dispatched())  # a lane that was marked is not being drained
+            await asyncio.shield(self._dispatch.reset_dispatched())  # the marked lane was not started
             raise
         return bool(lanes)
 

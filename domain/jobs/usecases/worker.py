@@ -1,4 +1,4 @@
-"""The worker process: takes lanes from wherever they are named, drains several at a time, stops cleanly."""
+"""The worker process: drains several lanes at a time and stops cleanly."""
 
 import asyncio
 import logging
@@ -9,24 +9,24 @@ from domain.jobs.usecases.draining import Drain
 from domain.kernel.errors import Unavailable
 
 GRACE = 12.0
-"""Seconds that jobs in hand have to finish when the process stops; less than what the supervisor waits."""
+"""Seconds that running jobs have to finish when the process stops; less than the supervisor's timeout."""
 OUTAGE = 5.0
 """Seconds between attempts to reach a lost queue again."""
 RETRY = 5.0
-"""Seconds to wait when a lane could not even be asked for its jobs."""
+"""Seconds to wait when a lane's jobs could not be read."""
 
 LOG = logging.getLogger("joinery.worker")
 
 
 class Worker:
-    """One a process. It drains up to `lanes` lanes at a time, of those that `source` names."""
+    """The process's worker. It drains up to `lanes` lanes of the source at a time."""
 
     def __init__(self, source: LaneSource, drain: Drain, *, lanes: int, grace: float = GRACE) -> None:
         self._source, self._drain, self._grace = source, drain, grace
         self._lanes = Lanes(drain.drain, lanes)
 
     async def run(self, stop: asyncio.Event) -> None:
-        """Work until `stop`; then finish the jobs in hand, or give them back."""
+        """Work until `stop` is set; then finish running jobs, or release them."""
         try:
             await self._source.serve(self._lanes.start, stop)
         finally:
@@ -35,7 +35,7 @@ class Worker:
 
 
 class Lanes:
-    """Runs `drain(lane)` in up to `limit` lanes; `drain` answers whether more may wait and it wants another turn."""
+    """Runs `drain(lane)` in up to `limit` lanes. `drain` returns whether the lane needs another turn."""
 
     def __init__(self, drain: Callable[[str], Awaitable[bool]], limit: int) -> None:
         self._drain = drain
@@ -44,7 +44,7 @@ class Lanes:
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def start(self, lane: str) -> None:
-        """Wait for a free slot, then drain the lane in the background; a lane being drained is looked at once more."""
+        """Wait for a free slot, then drain the lane in the background; a lane in progress is drained once more."""
         if lane in self._woken_again:
             self._woken_again[lane] = True
             return
@@ -59,7 +59,7 @@ class Lanes:
         task.add_done_callback(self._tasks.discard)
 
     async def close(self, grace: float) -> None:
-        """Give running lanes `grace` seconds to end, then cancel them, which gives their jobs back."""
+        """Give running lanes `grace` seconds to end, then cancel them, which releases their jobs."""
         if self._tasks:
             _, late = await asyncio.wait(self._tasks, timeout=grace)
             for task in late:
@@ -84,32 +84,35 @@ class Lanes:
         try:
             return await self._drain(lane)
         except Exception:
-            LOG.exception("lane %s: failed, again in %.0f s", lane, RETRY)
+            LOG.exception("lane %s failed, retrying in %.0f s", lane, RETRY)
             await asyncio.sleep(RETRY)
             return True
 
 
 class Failover:
-    """LaneSource: the queue; while that is lost the database, trying the queue again every `outage` seconds."""
+    """LaneSource that uses the queue, or the database while the queue is unavailable.
+
+    It tries the queue again every `outage` seconds.
+    """
 
     def __init__(self, queue: LaneSource, database: LaneSource, outage: float = OUTAGE) -> None:
         self._queue, self._database, self._outage = queue, database, outage
 
     async def serve(self, start: Start, stop: asyncio.Event) -> None:
-        """Until `stop`: `await start(lane)` for each lane, wherever it is named."""
+        """Call `start(lane)` for each lane of the current source until `stop` is set."""
         lost = False
         while not stop.is_set():
             try:
                 await self._queue.serve(start, stop)
             except Unavailable as error:
                 if not lost:
-                    LOG.warning("the queue is lost, due lanes are taken from the database: %s", error)
+                    LOG.warning("queue is unavailable, polling the database for due lanes: %s", error)
                 lost = True
-                await self._for_a_while(start, stop)
+                await self._serve_from_database(start, stop)
             else:
                 lost = False
 
-    async def _for_a_while(self, start: Start, stop: asyncio.Event) -> None:
+    async def _serve_from_database(self, start: Start, stop: asyncio.Event) -> None:
         pause = asyncio.Event()
         watch = [asyncio.create_task(stop.wait()), asyncio.create_task(asyncio.sleep(self._outage))]
         serving = asyncio.ensure_future(self._database.serve(start, pause))

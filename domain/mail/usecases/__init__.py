@@ -1,1 +1,1 @@
-"""What runs for inbound mail."""
+"""Use cases of inbound mail."""

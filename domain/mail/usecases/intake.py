@@ -1,4 +1,4 @@
-"""Taking a message in: judged while its sender waits, and answered once what came of it is committed."""
+"""Acceptance of messages, decided while the sender waits and answered once the outcome is committed."""
 
 import asyncio
 import hashlib
@@ -41,12 +41,15 @@ from domain.uploads.usecases import run_of, start_run
 from ports.unit_of_work import Tx, UnitOfWork
 
 _LONGEST_HEADER = 128 * 1024
-"""Bytes at the beginning of a message in which its header ends; readers take less."""
+"""Maximum bytes of a message's header; the parser accepts fewer."""
 
 
 @dataclass(frozen=True, slots=True)
 class Intake:
-    """What the listener hands messages to. What it answers as taken is committed, its bytes in the object store."""
+    """Acceptance of messages for the SMTP listener.
+
+    What is reported as accepted is committed, with its bytes in the object store.
+    """
 
     uow: UnitOfWork
     addresses: InboundAddresses
@@ -55,58 +58,58 @@ class Intake:
     staging: Staging
 
     async def find(self, address: str) -> Recipient | None:
-        """Who takes mail at the address. Raises Unavailable."""
+        """Return the recipient at the address, or None. Raises Unavailable."""
         return await self.addresses.find(address)
 
     async def take(self, recipient: Recipient, envelope: Envelope, raw: bytes) -> Verdict:
-        """Take a message in, or refuse it; either is noted for the source before it is answered. Raises Unavailable."""
-        seen = _Seen(recipient, envelope, (await asyncio.to_thread(hashlib.sha256, raw)).hexdigest())
+        """Accept or refuse a message; either is recorded for the source before the reply. Raises Unavailable."""
+        incoming = _IncomingMessage(recipient, envelope, (await asyncio.to_thread(hashlib.sha256, raw)).hexdigest())
         try:
-            return await self._judged(seen, raw)
+            return await self._evaluate(incoming, raw)
         except AddressGone:
             return UNKNOWN
         except Refused as refused:
-            return await self._note_refusal(seen, refused)
+            return await self._note_refusal(incoming, refused)
 
     async def refuse(self, recipient: Recipient, envelope: Envelope, head: bytes, refused: Refused) -> Verdict:
-        """Refuse what came no further than its beginning, `head`."""
-        seen = _Seen(recipient, envelope, hashlib.sha256(head).hexdigest())
+        """Refuse a message of which only the beginning, `head`, was received."""
+        incoming = _IncomingMessage(recipient, envelope, hashlib.sha256(head).hexdigest())
         try:
-            seen.know(await self.reader.read(_header(head)))
+            incoming.know(await self.reader.read(_header(head)))
         except MessageUnreadable as unreadable:
-            seen.sender, seen.subject = unreadable.sender or seen.sender, unreadable.subject
-        return await self._note_refusal(seen, refused)
+            incoming.sender, incoming.subject = unreadable.sender or incoming.sender, unreadable.subject
+        return await self._note_refusal(incoming, refused)
 
-    async def _judged(self, seen: "_Seen", raw: bytes) -> Verdict:
+    async def _evaluate(self, incoming: "_IncomingMessage", raw: bytes) -> Verdict:
         # Only mail of a listed and verified sender is parsed beyond its header.
-        header = await self._read(seen, _header(raw))
-        seen.know(replace(header, files=()))
-        async with self.uow.read(seen.recipient.tenant) as tx:
-            source = await self._source(tx, seen.recipient)
-        _refuse_sender(seen, source, header)
-        seen.authentication = await self.checks.check(raw, header.sender, seen.envelope)
-        _refuse_unauthenticated(seen, header)
+        header = await self._read(incoming, _header(raw))
+        incoming.know(replace(header, files=()))
+        async with self.uow.read(incoming.recipient.tenant) as tx:
+            source = await self._source(tx, incoming.recipient)
+        _refuse_sender(incoming, source, header)
+        incoming.authentication = await self.checks.check(raw, header.sender, incoming.envelope)
+        _refuse_unauthenticated(incoming, header)
         _refuse_inactive(source)
-        message = await self._read(seen, raw)
-        seen.know(message)
+        message = await self._read(incoming, raw)
+        incoming.know(message)
         if len(message.data) > MOST_FILES:
             text = f"The message holds {len(message.data)} data files; at most {MOST_FILES} are taken at a time."
             raise Refused(MessageReason.TOO_MANY_FILES, text)
-        return await self._kept(seen, message)
+        return await self._store(incoming, message)
 
-    async def _read(self, seen: "_Seen", raw: bytes) -> ReadMessage:
+    async def _read(self, incoming: "_IncomingMessage", raw: bytes) -> ReadMessage:
         try:
             return await self.reader.read(raw)
         except MessageUnreadable as unreadable:
-            seen.sender, seen.subject = unreadable.sender or seen.sender, unreadable.subject
+            incoming.sender, incoming.subject = unreadable.sender or incoming.sender, unreadable.subject
             raise Refused(MessageReason.MALFORMED, str(unreadable)) from unreadable
 
-    async def _kept(self, seen: "_Seen", message: ReadMessage) -> Verdict:
-        tenant, source = seen.recipient.tenant, seen.recipient.source
+    async def _store(self, incoming: "_IncomingMessage", message: ReadMessage) -> Verdict:
+        tenant, source = incoming.recipient.tenant, incoming.recipient.source
         if message.data:
             async with self.uow.read(tenant) as tx:
-                if await _same(tx, seen, MessageStatus.ACCEPTED):
-                    return await self._commit(seen, message, ())
+                if await _find_same(tx, incoming, MessageStatus.ACCEPTED):
+                    return await self._commit(incoming, message, ())
         try:
             uploads = await self.staging.put(tenant, source, message.data) if message.data else []
         except QuotaExceeded as full:
@@ -116,27 +119,30 @@ class Intake:
             text = "Too many files are waiting for this recipient; try again later."
             raise Refused(MessageReason.QUOTA_EXCEEDED, text, Answer.LATER) from busy
         try:
-            return await self._commit(seen, message, uploads)
+            return await self._commit(incoming, message, uploads)
         except BaseException:
             await self.staging.drop(tenant, uploads)
             raise
 
-    async def _commit(self, seen: "_Seen", message: ReadMessage, uploads: Sequence[Upload]) -> Verdict:
-        """Everything that taking it means, in one transaction; the source is locked, so that one of two is the second."""
-        tenant, unread = seen.recipient.tenant, list(uploads)
+    async def _commit(self, incoming: "_IncomingMessage", message: ReadMessage, uploads: Sequence[Upload]) -> Verdict:
+        """Commit everything that acceptance involves in one transaction.
+
+        The source is locked, so that the second of two equal messages is recognised.
+        """
+        tenant, unread = incoming.recipient.tenant, list(uploads)
         async with self.uow.begin(tenant, CONTEXT) as tx:
-            source = await self._source(tx, seen.recipient, lock=True)
+            source = await self._source(tx, incoming.recipient, lock=True)
             _refuse_inactive(source)
-            first = await _same(tx, seen, MessageStatus.ACCEPTED)
+            first = await _find_same(tx, incoming, MessageStatus.ACCEPTED)
             if first is not None:
-                await tx.store(InboundMessage).add(_again(seen.message(MessageStatus.ACCEPTED, tx.now), first))
+                await tx.store(InboundMessage).add(_again(incoming.message(MessageStatus.ACCEPTED, tx.now), first))
                 text = "Taken before; nothing was started again."
                 verdict = Verdict(Answer.TAKEN, MessageReason.DUPLICATE, text)
             elif message.data and not uploads:
                 raise Conflict("The message that this one repeated is gone.")
             else:
                 completed = [await start_run(tx, upload, run_of(tx, upload, RunTrigger.MAIL)) for upload in uploads]
-                taken = seen.message(MessageStatus.ACCEPTED, tx.now, message.files, completed)
+                taken = incoming.message(MessageStatus.ACCEPTED, tx.now, message.files, completed)
                 await tx.store(InboundMessage).add(taken)
                 unread = []
                 verdict = Verdict(Answer.TAKEN, taken.reason, taken.detail or f"Taken; {len(completed)} data files.")
@@ -149,22 +155,22 @@ class Intake:
             raise AddressGone
         return source
 
-    async def _note_refusal(self, seen: "_Seen", refused: Refused) -> Verdict:
-        """Once for the same message: a sender that tries again and again is told each time, its recipient once."""
-        async with self.uow.begin(seen.recipient.tenant, CONTEXT) as tx:
+    async def _note_refusal(self, incoming: "_IncomingMessage", refused: Refused) -> Verdict:
+        """Record a refusal once per message: a sender that retries gets each reply, its recipient one record."""
+        async with self.uow.begin(incoming.recipient.tenant, CONTEXT) as tx:
             try:
-                await self._source(tx, seen.recipient)
+                await self._source(tx, incoming.recipient)
             except AddressGone:
                 return UNKNOWN
-            before = await _same(tx, seen, MessageStatus.REFUSED)
+            before = await _find_same(tx, incoming, MessageStatus.REFUSED)
             if before is None or before.reason != refused.reason:
-                message = seen.message(MessageStatus.REFUSED, tx.now, seen.files)
+                message = incoming.message(MessageStatus.REFUSED, tx.now, incoming.files)
                 await tx.store(InboundMessage).add(replace(message, reason=refused.reason, detail=str(refused)))
         return refused.verdict
 
 
-class _Seen:
-    """What is known of a message so far."""
+class _IncomingMessage:
+    """The data of a message known so far."""
 
     def __init__(self, recipient: Recipient, envelope: Envelope, digest: str) -> None:
         self.recipient, self.envelope, self.fingerprint = recipient, envelope, digest
@@ -173,7 +179,7 @@ class _Seen:
         self.authentication: Authentication | None = None
 
     def know(self, message: ReadMessage) -> None:
-        """Take over author, subject and files of a parsed message; equal message ID and data make the same message."""
+        """Update from the parsed message. A message is identified by its id and data, however it travelled."""
         self.sender, self.subject, self.files = message.sender, message.subject, message.files
         if message.message_id:
             data = sorted(file.digest for file in message.data)
@@ -182,17 +188,17 @@ class _Seen:
     def message(
         self, status: MessageStatus, now: datetime, files: Sequence[File] = (), uploads: Sequence[Upload] = ()
     ) -> InboundMessage:
-        """Return the message to record; `uploads` are those of its data files, in order."""
+        """Return the record of the message; `uploads` are those of its data files, in order."""
         runs = iter([upload.run for upload in uploads])
         listed = [
             Attachment(file.filename, file.size, next(runs, None) if file.content is not None else None, note=file.note)
             for file in files
         ]
         none, further = status == MessageStatus.ACCEPTED and not uploads, len(listed) - MOST_LISTED
-        told = ["No data file was found in the message."] if none else []
+        notes = ["No data file was found in the message."] if none else []
         if further > 0:
             listed.sort(key=lambda attachment: attachment.run is None)
-            told.append(f"{further} further attachments are not named.")
+            notes.append(f"{further} further attachments are not named.")
         return InboundMessage(
             id=new_id("inm"),
             source=self.recipient.source,
@@ -204,7 +210,7 @@ class _Seen:
             attachments=tuple(listed[:MOST_LISTED]),
             authentication=self.authentication,
             reason=MessageReason.NO_DATA if none else None,
-            detail=" ".join(told) or None,
+            detail=" ".join(notes) or None,
         )
 
 
@@ -219,29 +225,29 @@ def _again(message: InboundMessage, first: InboundMessage) -> InboundMessage:
     return replace(message, attachments=first.attachments, reason=MessageReason.DUPLICATE, detail=detail)
 
 
-async def _same(tx: Tx, seen: _Seen, status: MessageStatus) -> InboundMessage | None:
-    """Return the newest message with the status that counts as the same message, or None."""
-    wanted = MessageFilter(seen.recipient.source, status, seen.fingerprint)
+async def _find_same(tx: Tx, incoming: _IncomingMessage, status: MessageStatus) -> InboundMessage | None:
+    """Return the newest equal message of that status within SAME_WITHIN, or None."""
+    wanted = MessageFilter(incoming.recipient.source, status, incoming.fingerprint)
     found = (await tx.store(InboundMessage).page(PageRequest(1), wanted)).items
     return found[0] if found and tx.now - found[0].received_at < SAME_WITHIN else None
 
 
-def _refuse_sender(seen: _Seen, source: Source, message: ReadMessage) -> None:
-    if not seen.envelope.sender:
+def _refuse_sender(incoming: _IncomingMessage, source: Source, message: ReadMessage) -> None:
+    if not incoming.envelope.sender:
         raise Refused(MessageReason.BOUNCE, "Bounces and notifications without a return path are not taken here.")
     inbound = source.config.get("inbound") or {}
     if not is_listed(inbound.get("senders", ()), message.sender):
         raise Refused(MessageReason.SENDER_NOT_LISTED, f"{message.sender} may not send to this address.")
 
 
-def _refuse_unauthenticated(seen: _Seen, message: ReadMessage) -> None:
-    found = seen.authentication
+def _refuse_unauthenticated(incoming: _IncomingMessage, message: ReadMessage) -> None:
+    found = incoming.authentication
     assert found is not None
     domain = message.sender.rpartition("@")[2]
     if found.dmarc == CheckResult.FAIL and found.policy == MailPolicy.REJECT:
         text = f"The message fails DMARC (SPF {found.spf}, DKIM {found.dkim}), and {domain} asks to refuse such mail."
         raise Refused(MessageReason.DMARC_REJECTED, text)
-    if found.dmarc == CheckResult.TEMPERROR and not is_loopback(seen.envelope.peer):
+    if found.dmarc == CheckResult.TEMPERROR and not is_loopback(incoming.envelope.peer):
         text = f"The name system could not say whether the message is from {domain}; try again later."
         raise Refused(MessageReason.NOT_CHECKED, text, Answer.LATER)
 
@@ -255,10 +261,10 @@ def _refuse_inactive(source: Source) -> None:
 
 
 def too_large() -> Refused:
-    """Return the refusal of a message over the size limit."""
+    """Return the refusal of a message over the limit."""
     return Refused(MessageReason.TOO_LARGE, f"The message is larger than {LARGEST} bytes.")
 
 
 def not_clean(what: str) -> Refused:
-    """Return the refusal of a message with invalid line ends."""
+    """Return the refusal of a message with malformed line endings."""
     return Refused(MessageReason.MALFORMED, what)

@@ -1,4 +1,4 @@
-"""What people ask of inbound mail: which messages reached a source."""
+"""Listing of inbound messages."""
 
 from domain.kernel.paging import Page, PageRequest
 from domain.kernel.resource import existing
@@ -8,9 +8,9 @@ from ports.unit_of_work import Tx
 
 
 class MailService:
-    """Messages are only looked at here."""
+    """Read access to inbound messages."""
 
     async def list_messages(self, tx: Tx, source: str, page_request: PageRequest) -> Page[InboundMessage]:
-        """Return a page of the source's messages, newest first. Raises NotFound for an unknown source."""
+        """Return the messages for a source, newest first. Raises NotFound for an unknown source."""
         existing(await tx[SourceStore].get(source))
         return await tx.store(InboundMessage).page(page_request, MessageFilter(source))

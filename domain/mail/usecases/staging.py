@@ -1,4 +1,4 @@
-"""Putting a message's data files into the object store before anything is told of them: counted in first, then written."""
+"""Storage of a message's data files before acceptance: reserved in the ledger first, then written."""
 
 import asyncio
 import logging
@@ -19,19 +19,22 @@ from ports.workspaces import Workspaces
 LOG = logging.getLogger("joinery.mail")
 CONTEXT = AuditContext(Actor("service", "mail"), "mail.take")
 _CONTENT_TYPE = "application/octet-stream"
-"""What a file was declared to be says nothing; its bytes do."""
+"""The content type of all files: declared types are unreliable, so that the type is detected from the bytes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Staging:
-    """Files become uploads that wait for their run. What is left of a process that died expires as any upload does."""
+    """Uploads that wait for their run. Those that a killed process left expire as any upload."""
 
     uow: UnitOfWork
     objects: Objects
     workspaces: Workspaces
 
     async def put(self, tenant: Tenant, source: str, files: Sequence[File]) -> list[Upload]:
-        """Store the files as uploads. Raises QuotaExceeded, Conflict, StorageFull; nothing is kept then."""
+        """Store the files as uploads and return them.
+
+        Raises QuotaExceeded, Conflict or StorageFull, with nothing stored.
+        """
         uploads: list[Upload] = []
         async with self.uow.begin(tenant, CONTEXT) as tx:
             for file in files:
@@ -49,15 +52,15 @@ class Staging:
         except BaseException as error:
             await self.drop(tenant, uploads)
             if is_storage_full(error):
-                LOG.warning("the work folder has no space for the files of a message: %s", error)
+                LOG.warning("no space in the work folder for the files of a message: %s", error)
                 raise StorageFull from error
             raise
         return uploads
 
     async def drop(self, tenant: Tenant, uploads: Sequence[Upload]) -> None:
-        """Forget uploads that no run reads, and free what they hold.
+        """Remove uploads that no run reads, and free their storage.
 
-        One that a run has after all stays: a commit may have gone through although its answer was lost.
+        An upload that has a run stays: a commit may have succeeded although its confirmation was lost.
         """
         if not uploads:
             return

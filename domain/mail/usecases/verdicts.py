@@ -1,4 +1,4 @@
-"""What is answered to whoever sent a message, and the refusals on the way there."""
+"""Replies to senders of messages, and refusals."""
 
 from dataclasses import dataclass
 
@@ -7,7 +7,7 @@ from domain.mail.model import MessageReason
 
 
 class Answer(StoredEnum):
-    """Whether a message was taken, will never be, or may be sent again later."""
+    """Whether a message was accepted, is refused for good, or may be sent again later."""
 
     TAKEN = "taken"
     REFUSED = "refused"
@@ -16,7 +16,7 @@ class Answer(StoredEnum):
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """The answer to a message, and why. None of the texts tells more than its sender may know."""
+    """Reply to a message, and its reason. No text reveals more than the sender may know."""
 
     answer: Answer
     reason: MessageReason | None
@@ -24,11 +24,11 @@ class Verdict:
 
 
 UNKNOWN = Verdict(Answer.REFUSED, None, "No such address here.")
-"""The address was rotated, or its source is gone, while the message came."""
+"""The address was rotated, or its source deleted, during the transmission."""
 
 
 class Refused(Exception):
-    """The message is not taken; the text tells why, to its sender and to the source's owner."""
+    """A message is refused; the text says why, to its sender and to the source's owner."""
 
     def __init__(self, reason: MessageReason, text: str, answer: Answer = Answer.REFUSED) -> None:
         super().__init__(text)
@@ -36,9 +36,9 @@ class Refused(Exception):
 
     @property
     def verdict(self) -> Verdict:
-        """What is answered."""
+        """The reply to the sender."""
         return Verdict(self.answer, self.reason, str(self))
 
 
 class AddressGone(Exception):
-    """Nobody takes mail at the address any more."""
+    """The address no longer accepts mail."""

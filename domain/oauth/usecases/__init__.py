@@ -1,1 +1,1 @@
-"""What apps and people ask of OAuth: apps kept, consent given, codes and tokens exchanged."""
+"""Use cases of OAuth: management of apps, consent, and tokens."""

@@ -1,4 +1,4 @@
-"""The apps that an organisation makes: owners and admins keep them, and each secret is shown once."""
+"""Apps of an organisation, managed by owners and admins; each secret is shown once."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -23,7 +23,10 @@ _MANAGERS_ONLY = "Only an owner or admin who is signed in to the console may man
 
 @dataclass(frozen=True, slots=True)
 class NewApp:
-    """What a new app shall be. `redirect_uris` are none for a machine app, else 1 to 20; `scopes` what it may ask for at most."""
+    """Properties of a new app.
+
+    A machine app has no `redirect_uris`, others 1 to 20; `scopes` are the most it may request.
+    """
 
     name: str
     kind: AppKind
@@ -34,7 +37,7 @@ class NewApp:
 
 @dataclass(frozen=True, slots=True)
 class AppChange:
-    """What shall be otherwise; None leaves it. The kind never changes."""
+    """Changes of an app; None leaves a property. The kind never changes."""
 
     name: str | None = None
     redirect_uris: tuple[str, ...] | None = None
@@ -42,29 +45,29 @@ class AppChange:
 
 
 class AppService:
-    """Apps of the transaction's organisation, for owners and admins who are signed in as a person.
+    """The organisation's apps, for signed-in owners and admins.
 
-    `digest` hashes secrets. Everything that changes something raises PermissionDenied for others, and is audited.
+    `digest` hashes secrets. Changes are audited, and raise PermissionDenied for others.
     """
 
     def __init__(self, digest: TokenDigest) -> None:
         self._digest = digest
 
     async def list_apps(self, tx: Tx) -> Sequence[App]:
-        """Every app of the organisation, the oldest first."""
+        """Return the organisation's apps, oldest first."""
         return await tx[AppStore].all()
 
     async def get_app(self, tx: Tx, id: str) -> App:
-        """One of them. Raises NotFound."""
+        """Return an app. Raises NotFound."""
         return existing(await tx[AppStore].get(id))
 
     async def create_app(self, tx: Tx, caller: Principal, wanted: NewApp) -> tuple[App, str | None]:
-        """Make an app; answers it and its secret, None for a public one.
+        """Create an app; return it and its secret, None for a public app.
 
-        Raises InvalidRequest with the fields that are wrong, Conflict beyond 100 apps.
+        Raises InvalidRequest with field errors, Conflict beyond MOST_APPS.
         """
-        await _manages(tx, caller)
-        name = _judged(wanted.name, wanted.kind, wanted.redirect_uris, wanted.scopes)
+        await _require_manager(tx, caller)
+        name = _validate(wanted.name, wanted.kind, wanted.redirect_uris, wanted.scopes)
         if len(await tx[AppStore].all()) >= MOST_APPS:
             raise Conflict(f"An organisation has at most {MOST_APPS} apps; delete one first.")
         id, secret = new_id("app"), secret_with(SECRET_PREFIX) if wanted.kind.confidential else None
@@ -89,21 +92,24 @@ class AppService:
         return app, secret
 
     async def change_app(self, tx: Tx, caller: Principal, id: str, change: AppChange) -> App:
-        """Change name, redirect URIs or scopes. Scopes taken away are gone from what is signed in when that is refreshed.
+        """Change name, redirect URIs or scopes.
 
-        Raises NotFound, InvalidRequest.
+        Removed scopes are lost when existing sign-ins are refreshed. Raises NotFound, InvalidRequest.
         """
-        await _manages(tx, caller)
+        await _require_manager(tx, caller)
         before = existing(await tx[AppStore].get(id))
         uris = before.redirect_uris if change.redirect_uris is None else change.redirect_uris
         scopes = before.scopes if change.scopes is None else change.scopes
-        name = _judged(change.name if change.name is not None else before.name, before.kind, uris, scopes)
+        name = _validate(change.name if change.name is not None else before.name, before.kind, uris, scopes)
         after = replace(before, name=name, redirect_uris=uris, scopes=scopes, updated_at=tx.now)
         return await self._saved(tx, before, after)
 
     async def rotate_secret(self, tx: Tx, caller: Principal, id: str) -> tuple[App, str]:
-        """Create a new secret, returned once; the previous one becomes invalid. Raises NotFound, Conflict for a public app."""
-        await _manages(tx, caller)
+        """Replace the secret, which is shown once; the former one ends at once.
+
+        Raises NotFound, Conflict for a public app.
+        """
+        await _require_manager(tx, caller)
         before = existing(await tx[AppStore].get(id))
         if not before.kind.confidential:
             raise Conflict("This app is a public one: it has no secret.")
@@ -112,10 +118,10 @@ class AppService:
         return await self._saved(tx, before, after), secret
 
     async def delete_app(self, tx: Tx, caller: Principal, id: str) -> None:
-        """Take an app away, and what the organisation's people granted to it: its tokens prove nothing from then on. Raises NotFound."""
-        await _manages(tx, caller)
+        """Delete an app and the organisation's grants to it, which invalidates its tokens. Raises NotFound."""
+        await _require_manager(tx, caller)
         app = existing(await tx[AppStore].get(id))
-        for grant in [one for one in await tx[AppStore].grants() if one.app == id]:
+        for grant in [grant for grant in await tx[AppStore].grants() if grant.app == id]:
             after = replace(grant, revoked_at=tx.now, updated_at=tx.now)
             await tx[AppStore].put_grant(after)
             await tx[AuditLog].add(GRANT.updated(grant, after))
@@ -131,33 +137,33 @@ class AppService:
         return after
 
 
-async def _manages(tx: Tx, caller: Principal) -> None:
+async def _require_manager(tx: Tx, caller: Principal) -> None:
     if not caller.session or caller.role not in MANAGERS:
         raise PermissionDenied(_MANAGERS_ONLY)
     await confirm_role(tx, MANAGERS, _MANAGERS_ONLY)
 
 
-def _judged(name: str, kind: AppKind, uris: tuple[str, ...], scopes: frozenset[str]) -> str:
-    """Validate the app's fields, and return the name in normal form. Raises InvalidRequest."""
-    kept = " ".join(name.split())
-    faults: list[FieldError] = []
-    if not kept or len(kept) > LONGEST_NAME or not kept.isprintable():
-        faults.append(FieldError("name", "invalid_value", f"A name has 1 to {LONGEST_NAME} characters."))
+def _validate(name: str, kind: AppKind, uris: tuple[str, ...], scopes: frozenset[str]) -> str:
+    """Return the normalised name of a valid app. Raises InvalidRequest."""
+    normalised = " ".join(name.split())
+    errors: list[FieldError] = []
+    if not normalised or len(normalised) > LONGEST_NAME or not normalised.isprintable():
+        errors.append(FieldError("name", "invalid_value", f"A name has 1 to {LONGEST_NAME} characters."))
     if unknown := scopes - SCOPES:
-        faults.append(FieldError("scopes", "invalid_value", f"There are no scopes {', '.join(sorted(unknown))}."))
+        errors.append(FieldError("scopes", "invalid_value", f"Unknown scopes: {', '.join(sorted(unknown))}."))
     if not scopes:
-        faults.append(FieldError("scopes", "too_few", "Name at least one scope."))
-    faults += _judged_uris(kind, uris)
-    if faults:
-        raise InvalidRequest(faults[0].detail, fields=tuple(faults))
-    return kept
+        errors.append(FieldError("scopes", "too_few", "Name at least one scope."))
+    errors += _validate_uris(kind, uris)
+    if errors:
+        raise InvalidRequest(errors[0].detail, fields=tuple(errors))
+    return normalised
 
 
-def _judged_uris(kind: AppKind, uris: tuple[str, ...]) -> list[FieldError]:
+def _validate_uris(kind: AppKind, uris: tuple[str, ...]) -> list[FieldError]:
     if kind is AppKind.MACHINE:
-        told = "A machine app has no redirect URIs."
-        return [FieldError("redirect_uris", "too_many", told)] if uris else []
+        detail = "A machine app has no redirect URIs."
+        return [FieldError("redirect_uris", "too_many", detail)] if uris else []
     if not 1 <= len(uris) <= redirects.MOST:
         return [FieldError("redirect_uris", "too_few", f"Name 1 to {redirects.MOST} redirect URIs.")]
-    told_of = ((place, redirects.refused(uri, kind)) for place, uri in enumerate(uris))
-    return [FieldError(f"redirect_uris.{place}", "invalid_value", why) for place, why in told_of if why]
+    reasons = ((place, redirects.refused(uri, kind)) for place, uri in enumerate(uris))
+    return [FieldError(f"redirect_uris.{place}", "invalid_value", why) for place, why in reasons if why]

@@ -1,4 +1,4 @@
-"""Who an app is that names itself: one that an organisation made, one that registered itself, or one with a document at a URL."""
+"""Identification of apps: created by an organisation, self-registered, or described by a document at a URL."""
 
 import json
 import re
@@ -28,14 +28,14 @@ FRESH_UNSAID = timedelta(minutes=10)
 _MAX_AGE = re.compile(r"(?:^|[,\s])max-age\s*=\s*\"?(\d{1,9})", re.IGNORECASE)
 _URL = re.compile(r"https://[a-z0-9.-]+\.[a-z0-9-]+(?::\d{1,5})?/[!$&-;=?-Z_a-z~%]*")
 _ID = re.compile(r"[!-~]+")
-"""RFC 6749 appendix A.1, without the space, which no id of ours has."""
+"""RFC 6749 appendix A.1, without the space, which no id here contains."""
 REGISTRATIONS = (10, 10 / 3600)
-"""Burst, and how many a second, of one address."""
+"""Burst and rate per second of one address."""
 FETCHES = (10, 1 / 6)
 
 
 async def spend(limits: Limits, key: str, burst: int, rate: float) -> None:
-    """Take one of `burst`, which come back at `rate` a second. Raises OAuthError with the time after which there is one again."""
+    """Take one of `burst` tokens, refilled at `rate` a second. Raises OAuthError with the time until the next one."""
     take = await limits.take(Budget(f"oauth:{key}", burst, rate))
     if not take.allowed:
         raise OAuthError(
@@ -48,7 +48,7 @@ async def spend(limits: Limits, key: str, burst: int, rate: float) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Clients:
-    """Finds apps, and lets them register."""
+    """Look-up and registration of apps."""
 
     store: TokenStore
     rules: GrantRules
@@ -58,7 +58,7 @@ class Clients:
     digest: TokenDigest
 
     async def find(self, client_id: str | None, address: str) -> App | None:
-        """Return the app, fetching its document if necessary. Raises OAuthError for an invalid document."""
+        """Return the app, after fetching its document if needed. Raises OAuthError for an invalid document."""
         if not client_id or len(client_id) > LONGEST_ID or not _ID.fullmatch(client_id):
             return None
         app = await self.store.app(client_id)
@@ -68,16 +68,16 @@ class Clients:
             return app
         return await self._fetched(client_id, app, address)
 
-    async def register(self, said: Mapping[str, Any], address: str) -> dict[str, Any]:
-        """Keep an app that registers itself (RFC 7591); answers what it is told, its secret among it. Raises OAuthError."""
+    async def register(self, metadata: Mapping[str, Any], address: str) -> dict[str, Any]:
+        """Register an app (RFC 7591); return the response, including the secret. Raises OAuthError."""
         await spend(self.limits, f"register:{address}", *REGISTRATIONS)
-        found, now = self.rules.registered(said), self.clock.now()
+        found, now = self.rules.registered(metadata), self.clock.now()
         id, secret = new_id("app"), secret_with(SECRET_PREFIX) if found.confidential else None
         app = _app(id, id, Origin.REGISTERED, found, now)
         digest = self.digest(secret) if secret else None
         await self.store.keep_app(replace(app, digest=digest, last4=secret[-4:] if secret else None))
-        told = dict(found.said) | {"client_id": id, "client_id_issued_at": int(now.timestamp())}
-        return told | ({"client_secret": secret, "client_secret_expires_at": 0} if secret else {})
+        body = dict(found.said) | {"client_id": id, "client_id_issued_at": int(now.timestamp())}
+        return body | ({"client_secret": secret, "client_secret_expires_at": 0} if secret else {})
 
     async def _fetched(self, url: str, known: App | None, address: str) -> App:
         if not is_document(url):
@@ -97,7 +97,7 @@ class Clients:
 
 
 def is_document(url: str) -> bool:
-    """Whether the URL may be a `client_id`: https, a public-looking host, a path, nothing that can be written in two ways."""
+    """Return whether the URL may be a `client_id`: https, a public-looking host, a path, and only one spelling."""
     if not _URL.fullmatch(url):
         return False
     path = urlsplit(url).path
@@ -105,16 +105,16 @@ def is_document(url: str) -> bool:
 
 
 def freshness(headers: Mapping[str, str]) -> timedelta:
-    """For how long a document counts, by its Cache-Control: a minute at least, a day at most."""
-    said = headers.get("cache-control", "")
-    if "no-store" in said.lower() or "no-cache" in said.lower():
+    """Return how long a document is fresh by its Cache-Control: at least a minute, at most a day."""
+    metadata = headers.get("cache-control", "")
+    if "no-store" in metadata.lower() or "no-cache" in metadata.lower():
         return FRESH_LEAST
-    age = _MAX_AGE.search(said)
+    age = _MAX_AGE.search(metadata)
     return min(max(timedelta(seconds=int(age[1])), FRESH_LEAST), FRESH_MOST) if age else FRESH_UNSAID
 
 
 def _object(answer: Response) -> Mapping[str, Any]:
-    """Return the JSON object of a response. Raises OAuthError."""
+    """Return the JSON object of the response. Raises OAuthError."""
     kind = answer.media_type
     if answer.status != 200 or not answer.whole or not (kind == "application/json" or kind.endswith("+json")):
         raise OAuthError(

@@ -1,4 +1,4 @@
-"""A person asked by an app: what it wants, what they agreed to before, and the code or sign-in that comes of their word."""
+"""Consent of a person to an app: the request, earlier consent, and the resulting code or device sign-in."""
 
 from dataclasses import dataclass, replace
 from datetime import timedelta
@@ -18,7 +18,7 @@ from ports.unit_of_work import Tx
 
 @dataclass(frozen=True, slots=True)
 class Agreed:
-    """What a person's consent gives: where the browser goes, and the code that is in there."""
+    """Result of a consent: the redirect and its code."""
 
     location: str
     code: Code
@@ -26,7 +26,7 @@ class Agreed:
 
 @dataclass(frozen=True, slots=True)
 class ConsentService:
-    """Authorization requests and devices' user codes, as a person answers them. `digest` hashes codes as they are stored."""
+    """Authorization requests and devices' user codes, as a person answers them. `digest` hashes codes for storage."""
 
     store: TokenStore
     clients: Clients
@@ -36,21 +36,24 @@ class ConsentService:
     digest: TokenDigest
 
     async def wish(self, call: Call, address: str) -> tuple[Wish, Known]:
-        """Validate an authorization request. Raises OAuthError, with the redirect location once it has been validated."""
+        """Return the validated authorization request.
+
+        Raises OAuthError, with the browser's location once that is validated.
+        """
         known = await self._known(call, address)
         return self.rules.wish(call, known), known
 
     async def agreed_before(self, tx: Tx, wish: Wish, user: str) -> bool:
-        """Whether the person agreed to all of it before, and whoever receives the code is known for certain."""
+        """Return whether the person consented to all scopes before and the receiver of the code is certain."""
         if "consent" in wish.prompt or not redirects.is_safe_to_skip(wish.redirect_uri):
             return False
         grant = await tx[AppStore].grant(wish.app.id, user)
         return grant is not None and wish.scopes <= grant.scopes
 
     async def agree(self, tx: Tx, call: Call, known: Known, user: str) -> Agreed:
-        """Store the person's grant in the transaction's organisation, and return a code that is valid for a minute.
+        """Record the person's consent in the transaction's organisation and create a code that lasts a minute.
 
-        The code is kept once the transaction is over (`keep`): it is worth nothing without the grant.
+        The code is stored after the transaction (`keep`), because it is worthless without the grant.
         """
         wish = self.rules.wish(call, known)
         redirect = self.rules.agreed(call, known, user)
@@ -71,16 +74,16 @@ class ConsentService:
         return Agreed(redirect.location, code)
 
     async def keep(self, agreed: Agreed) -> str:
-        """Keep the code; answers where the browser goes with it."""
+        """Store the code; return the browser's location."""
         await self.store.add_code(agreed.code)
         return agreed.location
 
     def deny(self, call: Call, known: Known, code: str = "access_denied") -> str:
-        """Where the browser goes when the person does not agree, or `login_required`, `interaction_required`."""
+        """Return the browser's location for a denial, `login_required` or `interaction_required`."""
         return self.rules.denied(call, known, code).location
 
     async def begin_device(self, call: Call, address: str) -> dict[str, object]:
-        """Start a device authorization and return the response to the device (RFC 8628 §3.2). Raises OAuthError."""
+        """Return the response to a device authorization request (RFC 8628 §3.2). Raises OAuthError."""
         await spend(self.limits, f"device:{address}", 10, 0.2)
         start = self.rules.device(call, await self._known(call, address))
         now = self.clock.now()
@@ -99,9 +102,10 @@ class ConsentService:
         return dict(start.answer)
 
     async def device(self, typed: str, user: str, address: str) -> tuple[Device, App] | None:
-        """Return the pending request with the user code that a person entered, or None.
+        """Return the request with the user code that a person typed, or None if it is unknown or expired.
 
-        A person may try ten, then one each ten seconds (20,000,000,000 codes, ten minutes). Raises OAuthError beyond that.
+        A person has ten attempts, then one in ten seconds (20,000,000,000 codes, ten minutes). Raises OAuthError beyond
+        that.
         """
         await spend(self.limits, f"user-code:{user}", 10, 0.1)
         await spend(self.limits, f"user-code-of:{address}", 30, 0.5)
@@ -110,13 +114,13 @@ class ConsentService:
         return (found, app) if found is not None and app is not None and found.approved is None else None
 
     async def agree_to_device(self, tx: Tx, found: tuple[Device, App], user: str) -> Device:
-        """Store the person's grant and return the approved device, to be saved by `decide` after the commit."""
+        """Record the consent to a device in the transaction's organisation; `decide` stores the result afterwards."""
         device, app = found
         grant: Grant = await GrantService.agree(tx, app, user, device.scopes)
         return replace(device, approved=True, consent=Consent(user, tx.tenant.org, grant.id))
 
     async def decide(self, device: Device) -> bool:
-        """Keep the person's word on a device; False when it was decided already."""
+        """Store the person's decision on a device; return False if there is one already."""
         return await self.store.decide(device)
 
     def _user_code(self, text: str) -> bytes:

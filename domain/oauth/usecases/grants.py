@@ -1,4 +1,4 @@
-"""What people let apps do: remembered, listed, and taken back."""
+"""Grants of people to apps: recorded, listed and revoked."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -15,17 +15,23 @@ from ports.unit_of_work import Tx
 
 
 class GrantService:
-    """Grants in the transaction's organisation. Whoever is signed in sees and revokes their own, owners and admins everybody's."""
+    """Grants in the transaction's organisation. People see and revoke their own, owners and admins all."""
 
     async def list_grants(self, tx: Tx, caller: Principal, *, everybody: bool = False) -> Sequence[Grant]:
-        """Return the grants in force, oldest first. Raises PermissionDenied for other people's grants."""
-        if everybody and not _manages(caller):
-            raise PermissionDenied("Only an owner or admin sees what others let apps do.")
+        """Return the active grants, oldest first.
+
+        Raises PermissionDenied if `everybody` is requested by others than managers.
+        """
+        if everybody and not _is_manager(caller):
+            raise PermissionDenied("Only owners and admins can see the app access of other members.")
         return await tx[AppStore].grants(None if everybody else _user(caller))
 
     async def revoke_grant(self, tx: Tx, caller: Principal, id: str) -> None:
-        """End it: the app's tokens prove nothing within a second. Raises NotFound, also for somebody else's."""
-        found = await tx[AppStore].grants(None if _manages(caller) else _user(caller))
+        """Revoke a grant, which invalidates the app's tokens within a second.
+
+        Raises NotFound, also for another person's grant.
+        """
+        found = await tx[AppStore].grants(None if _is_manager(caller) else _user(caller))
         before = next((grant for grant in found if grant.id == id), None)
         if before is None:
             raise NotFound
@@ -35,15 +41,16 @@ class GrantService:
 
     @staticmethod
     async def agree(tx: Tx, app: App, user: str, scopes: frozenset[str]) -> Grant:
-        """Add the scopes to the person's grant for the app, and return it.
+        """Return the grant extended by these scopes.
 
-        When that is more, they are held as a member until the transaction's end, so that no grant is made behind a removal. Raises PermissionDenied.
+        When it is new or extended, the membership is locked until the transaction's end, so that no grant survives a
+        removal. Raises PermissionDenied.
         """
         before = await tx[AppStore].grant(app.id, user)
         if before is not None and scopes <= before.scopes:
             return before
         if user not in await tx[OrgStore].hold_members((user,)):
-            raise PermissionDenied("You belong to this organisation no more.")
+            raise PermissionDenied("You are no longer a member of this organisation.")
         before = await tx[AppStore].grant(app.id, user)
         if before is None:
             made = Grant(new_id("grt"), tx.tenant.org, app.id, app.name, user, scopes, tx.now, tx.now)
@@ -56,11 +63,11 @@ class GrantService:
         return after
 
 
-def _manages(caller: Principal) -> bool:
+def _is_manager(caller: Principal) -> bool:
     return caller.session and caller.role in MANAGERS
 
 
 def _user(caller: Principal) -> str:
     if not caller.session or caller.user is None:
-        raise PermissionDenied("Only a person signed in to the console has let apps do anything.")
+        raise PermissionDenied("Only a person signed in to the console has app access to list.")
     return caller.user

@@ -1,7 +1,7 @@
-"""Tokens: had for a code, a refresh token, a secret or a device's code; told of, and ended.
+"""Issuing, revocation and introspection of tokens.
 
-Everything that a request names is looked up first; then the rules judge plain values; then what is granted is kept in one
-transaction that holds only if nothing has changed since.
+All rows that a request names are read first, then the rules judge plain values, then the result is stored in one
+transaction that succeeds only if nothing has changed since.
 """
 
 from collections.abc import Mapping, Sequence
@@ -35,12 +35,12 @@ from ports.limits import Limits
 REVOKED = "revoked"
 REUSE = "reuse"
 REQUESTS = (100, 20.0)
-"""Burst, and how many a second, of one address."""
+"""Burst and rate per second of one address."""
 
 
 @dataclass(frozen=True, slots=True)
 class TokenService:
-    """The token endpoint, and what is asked about tokens. `digest` hashes them as they are stored."""
+    """The token, revocation and introspection endpoints. `digest` hashes tokens for storage."""
 
     store: TokenStore
     clients: Clients
@@ -61,15 +61,15 @@ class TokenService:
             except OAuthError:
                 await self._end_if_reused(known)
                 raise
-            if await self._kept(granted, known):
+            if await self._store(granted, known):
                 if not granted.app.verified:
                     await self.store.used(granted.app, known.now)
                 return granted.answer
         await self._end_if_reused(await self._known(call, address))
-        raise OAuthError("invalid_grant", "It was used already.")
+        raise OAuthError("invalid_grant", "The code or token was already used.")
 
     async def revoke(self, call: Call, address: str) -> None:
-        """End the token that is shown: a refresh token with everything of its sign-in (RFC 7009). Raises OAuthError."""
+        """Revoke the presented token; a refresh token ends its whole sign-in (RFC 7009). Raises OAuthError."""
         await spend(self.limits, f"token:{address}", *REQUESTS)
         known = await self._known(call, address)
         self.rules.presented(call, known, "revocation")
@@ -82,7 +82,7 @@ class TokenService:
             await self.store.end_token(held.token.digest, known.now)
 
     async def introspect(self, call: Call, address: str) -> Mapping[str, Any]:
-        """Return the introspection response for the app's own token (RFC 7662). Raises OAuthError."""
+        """Return the state of the presented token to the app that owns it (RFC 7662). Raises OAuthError."""
         await spend(self.limits, f"token:{address}", *REQUESTS)
         return self.rules.presented(call, await self._known(call, address), "introspection")
 
@@ -102,7 +102,7 @@ class TokenService:
         )
 
     async def _end_if_reused(self, known: Known) -> None:
-        """End the token family of a code or refresh token that is used again (RFC 9700 §4.14)."""
+        """End the family of a code or refresh token that is presented after its use (RFC 9700 §4.14)."""
         app, code, held = known.app, known.code, known.token
         if app is None:
             return
@@ -111,8 +111,8 @@ class TokenService:
         if held is not None and held.token.kind is TokenKind.REFRESH and held.is_reuse(known.now):
             await self.store.end(held.family.id, REUSE, known.now)
 
-    async def _kept(self, granted: Granted, known: Known) -> bool:
-        """Keep what is granted, unless what it is granted for has changed since it was read."""
+    async def _store(self, granted: Granted, known: Known) -> bool:
+        """Store the granted tokens; return False if the code or token has changed since it was read."""
         now, app = known.now, granted.app
         if granted.by == CLIENT_CREDENTIALS:
             family = Family(new_id("fam"), app.id, app.org or "", None, None, now, now + _seconds(ACCESS_SECONDS))
@@ -131,7 +131,7 @@ class TokenService:
         return await self.store.rotate(known.token, tokens, now)
 
     def _tokens(self, granted: Granted, family: Family, now: datetime, parent: HeldToken | None) -> Sequence[Token]:
-        """Return the access token, and the refresh token, which keeps all granted scopes."""
+        """Return the access token and the refresh token, which keeps all granted scopes even if fewer were requested."""
         digest = parent.token.digest if parent else None
         ends = now + _seconds(ACCESS_SECONDS)
         access = Token(
@@ -162,6 +162,6 @@ def _seconds(count: int) -> timedelta:
 
 
 async def purge(store: TokenStore, clock: Clock) -> int:
-    """Delete what is over: codes, tokens, sign-ins, devices, and registered apps that nobody uses; answers how many rows."""
+    """Delete expired codes, tokens, sign-ins, devices and unused registered apps; return the number of rows."""
     now = clock.now()
     return await store.purge(now, now - UNUSED)

@@ -1,1 +1,1 @@
-"""Reading organisations and plans, and an organisation's leaving."""
+"""Reading organisations and plans, and deletion of organisations."""

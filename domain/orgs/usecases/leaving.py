@@ -1,4 +1,4 @@
-"""An organisation that leaves: its credentials first, then its objects and rows, then itself (docs/retention.md)."""
+"""Deletion of an organisation: credentials first, then objects and rows, then its own row (docs/retention.md)."""
 
 import asyncio
 from collections import Counter
@@ -10,18 +10,18 @@ from domain.orgs.ports import Erasure
 from ports.objects import Objects
 
 GRACE = 3.0
-"""Seconds until no process takes its credentials any more, and what was under way has met that its jobs are gone."""
+"""Seconds until no process accepts its credentials and running work has ended."""
 PASSES = 10
-"""Somebody may still be writing: it is gone through again until a pass finds nothing."""
+"""Maximum passes: writes may still be in progress, so passes repeat until one finds nothing."""
 
 
 class StillWritten(Exception):
-    """After many passes there was still something new; run it again."""
+    """The last pass still found new data; run the deletion again."""
 
 
 @dataclass(frozen=True, slots=True)
 class Erased:
-    """What went: rows by table, and objects."""
+    """What was deleted: rows by table, and objects."""
 
     rows: Mapping[str, int]
     objects: int
@@ -29,7 +29,10 @@ class Erased:
 
 @dataclass(frozen=True, slots=True)
 class Leaving:
-    """Deletes all of an organisation, in both modes. It may be ended and run again at any point; `prefixes` begin its objects' keys."""
+    """Deletion of an organisation's data in both modes, safe to interrupt and repeat.
+
+    `prefixes` are those of object keys.
+    """
 
     erasure: Erasure
     objects: Objects
@@ -37,7 +40,7 @@ class Leaving:
     grace: float = GRACE
 
     async def erase(self, organisation: Organisation) -> Erased:
-        """Erase the organisation's rows and objects. Raises StillWritten."""
+        """Delete the organisation. Raises StillWritten."""
         await self.erasure.close(organisation.id)
         rows: Counter[str] = Counter()
         objects = 0

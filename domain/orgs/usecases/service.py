@@ -10,7 +10,7 @@ from ports.unit_of_work import Tx
 
 
 class OrgService:
-    """What members and programs may read of organisations and plans."""
+    """Read access to organisations and plans."""
 
     def __init__(self, memberships: Memberships) -> None:
         self._memberships = memberships
@@ -20,7 +20,7 @@ class OrgService:
         return await tx[OrgStore].own()
 
     async def of_caller(self, user: str | None, own: Organisation, page_request: PageRequest) -> Page[Organisation]:
-        """Return a page of the user's organisations, or of the single one that a key or app belongs to."""
+        """Return a page of the user's organisations; for a key or an app, the one it belongs to."""
         if user is not None:
             return await self._memberships.of_user(user, page_request)
         before = page_request.key is not None and (
@@ -29,22 +29,22 @@ class OrgService:
         return Page((own,) if page_request.key is None or before else (), has_more=False, next_key=None)
 
     async def plans(self, tx: Tx) -> Sequence[Plan]:
-        """Every plan on offer, cheapest first."""
+        """Return every plan on offer, cheapest first."""
         return await tx[OrgStore].plans()
 
 
 def acting(tx: Tx) -> str:
-    """Return the acting person. Raises PermissionDenied for keys, apps and the service."""
+    """Return the person who acts in the transaction. Raises PermissionDenied for keys, apps and the service."""
     actor = tx.context.actor
     if actor.kind != "user":
-        raise PermissionDenied("Only people who are signed in to the console may do this; no key and no app can.")
+        raise PermissionDenied("Only people signed in to the console can do this, not keys or apps.")
     return actor.id
 
 
 async def confirm_role(tx: Tx, roles: Collection[str], told: str) -> None:
-    """Refuse a person who has none of these roles at this moment and until the transaction's end; operators pass.
+    """Refuse a person without one of these roles, and lock the role until the transaction's end; operators pass.
 
-    What somebody is known to be when a page is asked for may be over when it changes something. Raises PermissionDenied.
+    The role known from the session may be outdated. Raises PermissionDenied.
     """
     if tx.context.actor.kind != "user":
         return

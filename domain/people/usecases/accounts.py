@@ -1,4 +1,4 @@
-"""Everything that a person's account is worked with, as one value: made once a process."""
+"""The services of a person's account as one value."""
 
 from dataclasses import dataclass
 
@@ -11,7 +11,7 @@ from domain.people.usecases.signing_in import SignInService
 
 @dataclass(frozen=True, slots=True)
 class Accounts:
-    """Signing in, and what somebody signs in with."""
+    """Services of sign-in and of credentials."""
 
     sign_in: SignInService
     passwords: PasswordService

@@ -1,4 +1,4 @@
-"""One-time codes of an app, and recovery codes for when it is lost."""
+"""One-time codes of an app, and recovery codes."""
 
 import secrets
 from collections.abc import Sequence
@@ -14,18 +14,18 @@ from domain.people.usecases.sessions import Visitor
 from domain.secrets.ports import Vault
 from ports.clock import Clock
 
-_WRONG = "That code is not right. Check that the clock of your device is, then type the code that it shows now."
-_ON = "One-time codes are on already; turn them off first."
+_WRONG = "This code is wrong. Check that the clock of your device is right, then enter the code that it shows now."
+_ON = "One-time codes are already turned on. Turn them off first."
 _ELSEWHERE = (
-    "One-time codes were turned on elsewhere, in another tab perhaps: the recovery codes that were shown there are those that count. "
-    "If you have not kept them, make new ones."
+    "One-time codes were turned on in another tab or browser. The recovery codes shown there are valid. "
+    "If you have not kept them, create new ones."
 )
-_OFF = "Recovery codes stand in for one-time codes; turn those on first."
+_OFF = "Recovery codes need one-time codes. Turn those on first."
 
 
 @dataclass(frozen=True, slots=True)
 class FactorService:
-    """The second step of people who have turned it on."""
+    """The optional second factor of people."""
 
     factors: Factors
     codes: OneTimeCodes
@@ -35,16 +35,16 @@ class FactorService:
     clock: Clock
 
     async def asks_for_code(self, user: str) -> bool:
-        """Whether the person's sign-in by password has a second step."""
+        """Return whether the person's sign-in by password has a second step."""
         found = await self.factors.authenticator(user)
         return found is not None and found.confirmed_at is not None
 
     async def codes_left(self, user: str) -> int:
-        """How many recovery codes can be used."""
+        """Return the number of unused recovery codes."""
         return await self.factors.codes_left(user)
 
     async def enrol(self, user: User) -> Enrolment:
-        """Start the enrolment of an authenticator; concurrent calls share it. Raises Conflict if one is confirmed."""
+        """Return the data to set up an app, the same for concurrent calls. Raises Conflict if one is confirmed."""
         sealed = self.vault.seal({"secret": self.codes.secret()}, user.id)
         found = await self.factors.enrol(Authenticator(user.id, sealed, None))
         if found.confirmed_at is not None:
@@ -52,17 +52,17 @@ class FactorService:
         return self.codes.enrolment(self._secret(found), user.email)
 
     async def enrolling(self, user: User) -> Enrolment | None:
-        """Return the enrolment that is not confirmed yet, or None."""
+        """Return the set-up data of the unconfirmed app, or None."""
         found = await self.factors.authenticator(user.id)
         if found is None or found.confirmed_at is not None:
             return None
         return self.codes.enrolment(self._secret(found), user.email)
 
     async def confirm(self, user: User, code: str, visitor: Visitor) -> Sequence[str]:
-        """Confirm the authenticator with its first code, and return the recovery codes. Raises InvalidRequest, Conflict."""
+        """Confirm the app by its first code; return the recovery codes. Raises InvalidRequest, Conflict."""
         found = await self.factors.authenticator(user.id)
         if found is None or found.confirmed_at is not None:
-            raise Conflict(_ELSEWHERE if found else "There is no app to confirm; begin once more.")
+            raise Conflict(_ELSEWHERE if found else "There is no app to confirm. Start again.")
         now = self.clock.now()
         step = self.codes.step(self._secret(found), typed_code(code), now)
         if step is None:
@@ -74,12 +74,12 @@ class FactorService:
         return [shown_code(code) for code in codes]
 
     async def disenrol(self, user: User, visitor: Visitor) -> None:
-        """No second step any more; recovery codes go, too."""
+        """Remove the app and the recovery codes."""
         if await self.factors.disenrol(user.id):
             await self.notices.tell(user, "authenticator_removed", visitor)
 
     async def renew_codes(self, user: User, visitor: Visitor) -> Sequence[str]:
-        """Ten other recovery codes, told once; the ones before count no more. Raises Conflict where no app is confirmed."""
+        """Replace the recovery codes and return the new ones, once. Raises Conflict if no app is confirmed."""
         codes = _new_codes()
         if not await self.factors.replace_codes(user.id, self._digests(user, codes)):
             raise Conflict(_OFF)
@@ -87,7 +87,7 @@ class FactorService:
         return [shown_code(code) for code in codes]
 
     async def proved(self, user: User, code: str) -> Method | None:
-        """How that code proves who they are, and it is used up; None when it does not."""
+        """Use the code; return the method that it proves, or None."""
         found, typed = await self.factors.authenticator(user.id), typed_code(code)
         if found is None or found.confirmed_at is None:
             return None
@@ -111,5 +111,5 @@ class FactorService:
 
 
 def _new_codes() -> Sequence[str]:
-    """Ten recovery codes, as they are typed."""
+    """Return ten new recovery codes."""
     return ["".join(secrets.choice(CODE_LETTERS) for _ in range(CODE_LENGTH)) for _ in range(RECOVERY_CODES)]

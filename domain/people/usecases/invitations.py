@@ -1,4 +1,4 @@
-"""Invitations: a manager asks somebody in by mail; whoever proves to have that address becomes a member."""
+"""Invitations: a manager invites by mail; the owner of the address becomes a member."""
 
 import re
 from collections.abc import Mapping
@@ -26,19 +26,19 @@ from ports.unit_of_work import Tx
 
 PREFIX = "svc_invite_"
 PAGE = "/console/invitations/"
-"""Where the link in the mail leads; the secret follows."""
+"""The path of the link in the mail; the secret follows."""
 _LONGEST_EMAIL = 254
 _EMAIL = re.compile(
     r"[^\s@<>\"(),:;\[\]\\\x00-\x1f\x7f]{1,64}@[^\s@<>\"(),:;\[\]\\_\x00-\x1f\x7f]+\.[^\s@.<>\"(),:;\[\]\\\x00-\x1f\x7f]{2,}"
 )
-_OVER = "This invitation is over: it was used, taken back, or is more than a week old. Ask for another one."
+_OVER = "This invitation was used or revoked, or has expired. Ask for another one."
 
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """What an open invitation tells whoever holds its secret: `by` is what to call who invites.
+    """An open invitation as shown to the holder of its secret.
 
-    `known`: there is an account of that address, so that nobody may set one up.
+    `by` is the inviter's name; `known`: an account with the address exists, so that none may be created.
     """
 
     invited: Invited
@@ -48,7 +48,7 @@ class Offer:
 
 @dataclass(frozen=True, slots=True)
 class InvitationService:
-    """Makes invitations, and has them accepted once, by whoever has the address that they were sent to."""
+    """Creates invitations, which the owner of the address accepts once."""
 
     memberships: Memberships
     people: People
@@ -59,10 +59,15 @@ class InvitationService:
     base_url: str
 
     async def invite(self, tx: Tx, email: str, role: str) -> tuple[Invitation, str]:
-        """Create an invitation and its secret, replacing an earlier one to the address; `send` sends it after the commit.
+        """Create an invitation, replacing an earlier one to that address, and return it with its secret.
 
-        Raises PermissionDenied; InvalidRequest for what is no address or role; Conflict for a member, and for too many;
-        RateLimited when too many were sent to that address, by this organisation or by this person.
+        Call `send` after the commit.
+
+        Raises:
+            PermissionDenied: The caller may not invite to the role.
+            InvalidRequest: The address or role is invalid.
+            Conflict: The address is a member, or too many invitations are open.
+            RateLimited: Too many were sent to the address, by the organisation or by the person.
         """
         address = address_of(email)
         refuse_unknown(role)
@@ -70,20 +75,18 @@ class InvitationService:
         refuse_beyond(manager, role)
         if await tx[OrgStore].member(address) is not None:
             raise Conflict(f"{address} is a member already.")
-        waiting = (await tx[OrgStore].invitations(tx.now, PageRequest(limit=OPEN_INVITATIONS))).items
+        open_invitations = (await tx[OrgStore].invitations(tx.now, PageRequest(limit=OPEN_INVITATIONS))).items
         await self.throttle.invitation(address, tx.tenant.org, manager.user)
         secret = secret_with(PREFIX)
         made = Invitation(
             new_id("mbi"), tx.tenant.org, address, role, manager.user, self.access.digest(secret), tx.now,
             tx.now + INVITATION_LASTS,
         )  # fmt: skip
-        earlier = [one for one in waiting if one.email_key == made.email_key]
-        if len(waiting) - len(earlier) >= OPEN_INVITATIONS:
-            raise Conflict(
-                f"{OPEN_INVITATIONS} invitations wait to be accepted, the most there may be; take some back."
-            )
-        for one in earlier:
-            await self._take_back(tx, one)
+        earlier = [other for other in open_invitations if other.email_key == made.email_key]
+        if len(open_invitations) - len(earlier) >= OPEN_INVITATIONS:
+            raise Conflict(f"{OPEN_INVITATIONS} invitations are open, the maximum. Revoke some first.")
+        for invitation in earlier:
+            await self._revoke(tx, invitation)
         await tx[OrgStore].invite(made)
         after = {"email": address, "role": role, "expires_at": made.expires_at.isoformat()}
         await tx[AuditLog].add(Change("invitation", made.id, "create", {}, after))
@@ -103,16 +106,16 @@ class InvitationService:
         await self.mail.queue(invitation.email, _SUBJECT, body, "invitation")
 
     async def take_back(self, tx: Tx, id: str) -> None:
-        """End an open invitation. Raises PermissionDenied, NotFound."""
+        """Revoke an open invitation. Raises PermissionDenied, NotFound."""
         manager = await managing(tx)
         found = await tx[OrgStore].invitation(id)
         if found is None or not found.is_open(tx.now):
-            raise NotFound("There is no such invitation, or it is over.")
+            raise NotFound("There is no such open invitation.")
         refuse_beyond(manager, found.role)
-        await self._take_back(tx, found)
+        await self._revoke(tx, found)
 
     async def look(self, secret: str) -> Offer | None:
-        """Return the offer of the secret if it can be accepted, or None."""
+        """Return the invitation with that secret while it is open, or None."""
         if not is_secret(secret, (PREFIX,)):
             return None
         invited = await self.memberships.invited(self.access.digest(secret))
@@ -123,18 +126,19 @@ class InvitationService:
         return Offer(invited, by.called if by is not None else _UNKNOWN_INVITER, known)
 
     async def newcomer(self, invitation: Invitation, name: str) -> User:
-        """Return the new user of an invited address, to be stored by `PasswordService.set_up`.
+        """Return a new person with the invited address, for `PasswordService.set_up`.
 
-        Raises InvalidRequest for an invalid name; Conflict where there is an account: an invitation is no password of one that was there before it.
+        Raises InvalidRequest for an invalid name; Conflict if an account exists, because an invitation must not set its
+        password.
         """
         if await self.people.by_email(invitation.email) is not None:
             raise Conflict(THERE)
         return User(new_id("usr"), invitation.email, validate_name(name), None, self.clock.now())
 
     async def accept(self, tx: Tx, user: User, invitation: Invitation) -> Member:
-        """Add the person as a member; their address counts as verified, because the secret was mailed to it.
+        """Make the person a member and return the membership.
 
-        Raises PermissionDenied for another address than the invited one; NotFound when it is over by now.
+        Raises PermissionDenied for another address than the invited one; NotFound if the invitation is no longer open.
         """
         if user.email_key != invitation.email_key:
             raise PermissionDenied(
@@ -153,7 +157,7 @@ class InvitationService:
         return member
 
     async def verified(self, user: User) -> User:
-        """Note that the address is theirs, after an accepted invitation."""
+        """Mark the address as verified after an accepted invitation."""
         if user.verified_at is not None:
             return user
         changed = replace(user, verified_at=self.clock.now())
@@ -162,23 +166,23 @@ class InvitationService:
 
     @staticmethod
     async def _refuse_withdrawn(tx: Tx, invitation: Invitation) -> None:
-        """Refuse what whoever invited could not give any more. Raises NotFound."""
+        """Refuse an invitation whose inviter could no longer make it. Raises NotFound."""
         held: Mapping[str, Member] = await tx[OrgStore].hold_members((invitation.invited_by,))
         by = held.get(invitation.invited_by)
         if by is None or not by.manages or (invitation.role == "owner" and by.role != "owner"):
             raise NotFound(_OVER)
 
     @staticmethod
-    async def _take_back(tx: Tx, invitation: Invitation) -> None:
+    async def _revoke(tx: Tx, invitation: Invitation) -> None:
         await tx[OrgStore].settle_invitation(invitation.id, revoked_at=tx.now)
         await tx[AuditLog].add(Change("invitation", invitation.id, "update", {"revoked": False}, {"revoked": True}))
 
 
 def address_of(text: str) -> str:
-    """Return an entered email address without surrounding spaces. Raises InvalidRequest for an invalid one."""
+    """Return the trimmed mail address. Raises InvalidRequest if it is invalid."""
     address = text.strip()
     if len(address) > _LONGEST_EMAIL or not _EMAIL.fullmatch(address) or not _is_legible(address):
-        raise InvalidRequest.of("email", "invalid_format", "Write one address, such as anna@example.com.")
+        raise InvalidRequest.of("email", "invalid_format", "Enter one address, such as anna@example.com.")
     return address
 
 

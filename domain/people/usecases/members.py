@@ -1,4 +1,4 @@
-"""Members of an organisation, and its settings: everybody may leave, as long as an owner stays."""
+"""Members of an organisation and its settings. Everybody may leave as long as an owner remains."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import replace
@@ -15,22 +15,19 @@ from domain.orgs.usecases.service import acting, confirm_role
 from ports.unit_of_work import Tx
 
 ROLES = ("owner", "admin", "developer", "editor", "billing", "viewer")
-"""What a member can be, the most powerful first."""
-LAST_OWNER = "An organisation always has an owner. Make somebody else one first."
-_MANAGERS_ONLY = "Only owners and admins say who belongs to the organisation."
-_OWNERS_ONLY = "Only an owner makes or unmakes owners."
+"""Roles, most powerful first."""
+LAST_OWNER = "An organisation needs an owner. Make another member an owner first."
+_MANAGERS_ONLY = "Only owners and admins can manage members."
+_OWNERS_ONLY = "Only owners can add or remove owners."
 
 
 class MemberService:
-    """Members, as the person sees and changes them who acts in the transaction.
-
-    That person's own role counts as it is in store at that moment, so nobody acts on a role that was just taken away.
-    """
+    """Management of members by the acting person, whose present role in the store decides."""
 
     async def change_role(self, tx: Tx, user: str, role: str) -> Member:
-        """Give a member another role, which counts with their next request.
+        """Change a member's role, effective at their next request.
 
-        Raises PermissionDenied, NotFound; InvalidRequest for an unknown role; Conflict for the last owner's.
+        Raises PermissionDenied, NotFound; InvalidRequest for an unknown role; Conflict for the last owner.
         """
         refuse_unknown(role)
         held = await tx[OrgStore].hold_members((acting(tx), user))
@@ -44,7 +41,7 @@ class MemberService:
         return Member(member.user, member.org, member.email, role, member.created_at)
 
     async def remove(self, tx: Tx, user: str) -> Member:
-        """Take a member away, with all they can do here: their keys end, their sessions and apps are let in no more.
+        """Remove a member and revoke their keys and grants; sessions and apps lose access.
 
         Raises PermissionDenied, NotFound; Conflict for the last owner.
         """
@@ -73,21 +70,21 @@ class MemberService:
 
 
 async def _end_grants(tx: Tx, user: str) -> None:
-    """End what they let apps do here, so that it stays ended when that person comes back."""
+    """Revoke the member's grants to apps, so that they remain revoked if the person returns."""
     for grant in await tx[AppStore].grants(user):
         await tx[AppStore].put_grant(replace(grant, revoked_at=tx.now, updated_at=tx.now))
         await tx[AuditLog].add(Change("oauth_grant", grant.id, "update", {"revoked": False}, {"revoked": True}))
 
 
 async def managing(tx: Tx) -> Member:
-    """Return the acting member, locked as a manager until the end of the transaction. Raises PermissionDenied."""
+    """Return the acting person if they are a manager, locked until the transaction's end. Raises PermissionDenied."""
     return _manager(await tx[OrgStore].hold_members((acting(tx),)), acting(tx))
 
 
 def refuse_unknown(role: str) -> None:
-    """Refuse what is no role. Raises InvalidRequest."""
+    """Refuse an unknown role. Raises InvalidRequest."""
     if role not in ROLES:
-        raise InvalidRequest.of("role", "invalid_value", f"Take one of these roles: {', '.join(ROLES)}.")
+        raise InvalidRequest.of("role", "invalid_value", f"Use one of these roles: {', '.join(ROLES)}.")
 
 
 def refuse_beyond(manager: Member, role: str) -> None:
@@ -104,7 +101,7 @@ def _manager(held: Mapping[str, Member], user: str) -> Member:
 
 
 def _managed(held: Mapping[str, Member], manager: str, user: str) -> Member:
-    """Return the member if the manager may change them. Raises NotFound, PermissionDenied."""
+    """Return a member whom the manager may change."""
     by, found = _manager(held, manager), held.get(user)
     if found is None:
         raise NotFound("The organisation has no such member.")
@@ -114,31 +111,34 @@ def _managed(held: Mapping[str, Member], manager: str, user: str) -> Member:
 
 def _refuse_last(held: Mapping[str, Member], member: Member) -> None:
     """Refuse to leave the organisation without an owner. Raises Conflict."""
-    others = [one for one in held.values() if one.role == OWNER and one.user != member.user]
+    others = [other for other in held.values() if other.role == OWNER and other.user != member.user]
     if member.role == OWNER and not others:
         raise Conflict(LAST_OWNER)
 
 
 class OrgSettings:
-    """`versions` are those that are served."""
+    """Settings of an organisation. `versions` are the supported API versions."""
 
     def __init__(self, versions: Collection[str]) -> None:
         self._versions = tuple(versions)
 
     async def change(self, tx: Tx, name: str, api_version: str | None) -> Organisation:
-        """Set both; None leaves the version to the first request that names one or none. Raises InvalidRequest, PermissionDenied."""
-        await confirm_role(tx, MANAGERS, "Only owners and admins change the organisation's settings.")
-        wanted = validate_name(name)
+        """Set name and pinned API version; None leaves the version to the next request.
+
+        Raises InvalidRequest, PermissionDenied.
+        """
+        await confirm_role(tx, MANAGERS, "Only owners and admins can change the organisation's settings.")
+        new_name = validate_name(name)
         if api_version is not None and api_version not in self._versions:
             raise InvalidRequest.of("api_version", "invalid_value", "There is no such version.")
         before = await tx[OrgStore].own()
         version = api_version or before.api_version
-        await tx[OrgStore].change(wanted, version)
-        old, new = {"name": before.name, "api_version": before.api_version}, {"name": wanted, "api_version": version}
+        await tx[OrgStore].change(new_name, version)
+        old, new = {"name": before.name, "api_version": before.api_version}, {"name": new_name, "api_version": version}
         changed = [field for field in new if old[field] != new[field]]
         if changed:
-            told = {field: old[field] for field in changed if old[field] is not None}
+            before_values = {field: old[field] for field in changed if old[field] is not None}
             await tx[AuditLog].add(
-                Change("organisation", before.id, "update", told, {field: new[field] for field in changed})
+                Change("organisation", before.id, "update", before_values, {field: new[field] for field in changed})
             )
         return await tx[OrgStore].own()

@@ -1,4 +1,4 @@
-"""Telling people what concerns their security: in their account, and by mail what they should hear of at once."""
+"""Security notices: in the person's account, and by mail where they are urgent."""
 
 import asyncio
 import logging
@@ -26,7 +26,7 @@ MAILED: Final[Mapping[str, tuple[str, str]]] = {
     "passkey_added": ("A passkey was added", "Your account has a new passkey."),
     "passkey_removed": ("A passkey was removed", "A passkey of your account was removed."),
 }
-"""What a person is also mailed: the subject, and the first sentence."""
+"""Notices that are also mailed: subject and first sentence."""
 _FOOT = (
     "If that was you, there is nothing to do. If it was not, set another password ({base}/console/forgot), "
     "then look at your sessions ({base}/console/account) and end those that are not yours."
@@ -36,16 +36,16 @@ _LOG = logging.getLogger("joinery.people")
 
 @dataclass(frozen=True, slots=True)
 class Notices:
-    """Notes and mails. `later` does what nobody should have to wait for, nor learn from how long it takes."""
+    """Sender of notices. `later` runs work in the background, so that its duration reveals nothing."""
 
     people: People
     mail: OutgoingMail
     clock: Clock
     base_url: str
-    _under_way: set[asyncio.Task[None]] = field(default_factory=set)
+    _tasks: set[asyncio.Task[None]] = field(default_factory=set)
 
     async def tell(self, user: User, kind: str, visitor: Visitor, detail: str = "") -> None:
-        """Note it in the person's account, and mail what they should hear of at once."""
+        """Record a notice in the person's account, and mail it if it is urgent."""
         now, agent = self.clock.now(), visitor.user_agent[:LONGEST_AGENT]
         await self.people.note(SecurityEvent(new_id("sec"), user.id, kind, detail, visitor.address, agent, now))
         if kind in MAILED:
@@ -55,19 +55,19 @@ class Notices:
             await self.mail.queue(user.email, subject, body, kind)
 
     def later(self, work: Coroutine[Any, Any, None]) -> None:
-        """Do it beside; what goes wrong is logged."""
+        """Run the work in the background; errors are logged."""
         task = asyncio.create_task(_logged(work))
-        self._under_way.add(task)
-        task.add_done_callback(self._under_way.discard)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
 
     async def settled(self) -> None:
-        """Wait until nothing is under way."""
-        while self._under_way:
-            await asyncio.gather(*self._under_way)
+        """Wait for all background work."""
+        while self._tasks:
+            await asyncio.gather(*self._tasks)
 
 
 async def _logged(work: Coroutine[Any, Any, None]) -> None:
     try:
         await work
     except Exception:
-        _LOG.exception("something about a person's security could not be done")
+        _LOG.exception("background security task failed")

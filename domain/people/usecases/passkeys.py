@@ -1,4 +1,4 @@
-"""Passkeys: adding them, signing in by one, proving oneself by one, and taking them away."""
+"""Passkeys: registration, sign-in, renewed authentication and removal."""
 
 import logging
 import secrets
@@ -25,12 +25,12 @@ _LOG = logging.getLogger("joinery.people")
 
 
 class PasskeyUnknown(PermissionDenied):
-    """That passkey could not be used. Try again, or choose another way."""
+    """This passkey could not be used. Try again, or choose another way."""
 
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What a browser is asked, as JSON, and the challenge, which it sends back with its answer."""
+    """Options for the browser as JSON, and the challenge, which it returns with its response."""
 
     options: str
     challenge: str
@@ -38,7 +38,7 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class PasskeyService:
-    """Passkeys of people. A challenge is answered once, within five minutes, by whom it was made for."""
+    """Passkeys of people. A challenge can be answered once, within five minutes, by the person it was created for."""
 
     passkeys: Passkeys
     ceremonies: Ceremonies
@@ -55,7 +55,7 @@ class PasskeyService:
         return await self.passkeys.of_user(user)
 
     async def registration(self, user: User) -> Asked:
-        """Return the browser's options for creating a passkey. Raises Conflict if there are too many."""
+        """Return the options to register a passkey. Raises Conflict if there are too many."""
         known = await self.passkeys.of_user(user.id)
         if len(known) >= MOST_PASSKEYS:
             raise Conflict(f"An account has at most {MOST_PASSKEYS} passkeys; remove one first.")
@@ -63,11 +63,11 @@ class PasskeyService:
         return Asked(self.ceremonies.registration(user, known, challenge), text)
 
     async def register(self, user: User, answer: str, challenge: str, name: str, visitor: Visitor) -> Passkey:
-        """Keep the passkey that the browser has made. Raises PasskeyUnknown, Conflict, RateLimited."""
+        """Store the registered passkey. Raises PasskeyUnknown, Conflict, RateLimited."""
         await self.throttle.passkey(user.email)
-        given = await self._taken(challenge, user.id)
+        challenge_bytes = await self._take_challenge(challenge, user.id)
         try:
-            new = self.ceremonies.registered(answer, given)
+            new = self.ceremonies.registered(answer, challenge_bytes)
         except PasskeyRefused as error:
             raise self._unknown(str(error)) from error
         called = " ".join(name.split())[:LONGEST_PASSKEY_NAME] or "Passkey"
@@ -82,27 +82,27 @@ class PasskeyService:
             self.clock.now(),
         )
         if not await self.passkeys.add(passkey):
-            raise Conflict("That passkey is registered already.")
+            raise Conflict("This passkey is already registered.")
         await self.notices.tell(user, "passkey_added", visitor, called)
         return passkey
 
     async def sign_in(self, visitor: Visitor) -> Asked:
-        """Return the browser's options for signing in with any passkey. Raises RateLimited."""
+        """Return the options to sign in with any passkey. Raises RateLimited."""
         await self.throttle.visitor(visitor)
         challenge, text = await self._challenge(None)
         return Asked(self.ceremonies.sign_in(challenge), text)
 
     async def signed_in(self, answer: str, challenge: str, visitor: Visitor, device: str) -> Entered:
-        """Sign in whose passkey has answered: something they have, and they were verified by it. Raises PasskeyUnknown."""
-        given = await self._taken(challenge, None)
-        passkey = await self._signed(answer, given)
+        """Sign in the owner of the responding passkey. Raises PasskeyUnknown."""
+        challenge_bytes = await self._take_challenge(challenge, None)
+        passkey = await self._verify(answer, challenge_bytes)
         user = await self.people.get(passkey.user)
         if user is None:
             raise self._unknown("nobody has that passkey")
         return await self.entry.enter(user, (Method.PASSKEY,), visitor, device)
 
     async def proof(self, user: User) -> Asked:
-        """Return the browser's options for proving the signed-in person. Raises Conflict without a passkey."""
+        """Return the options to authenticate the signed-in person again. Raises Conflict if they have no passkey."""
         known = await self.passkeys.of_user(user.id)
         if not known:
             raise Conflict("You have no passkey.")
@@ -110,27 +110,27 @@ class PasskeyService:
         return Asked(self.ceremonies.sign_in(challenge, known), text)
 
     async def prove(self, user: User, session: Session, answer: str, challenge: str) -> Session:
-        """Sudo: the person proves once more who they are. Raises PasskeyUnknown, RateLimited."""
+        """Authenticate the signed-in person again (sudo). Raises PasskeyUnknown, RateLimited."""
         await self.throttle.proof(session.id)
-        given = await self._taken(challenge, user.id)
-        if (await self._signed(answer, given)).user != user.id:
+        challenge_bytes = await self._take_challenge(challenge, user.id)
+        if (await self._verify(answer, challenge_bytes)).user != user.id:
             raise self._unknown("it is somebody else's")
         return await self.sessions.confirm(session, Method.PASSKEY)
 
     async def rename(self, user: User, id: str, name: str) -> None:
-        """Call it something else. Raises NotFound."""
+        """Rename a passkey. Raises NotFound."""
         called = " ".join(name.split())[:LONGEST_PASSKEY_NAME] or "Passkey"
         if not await self.passkeys.rename(user.id, id, called):
             raise NotFound
 
     async def remove(self, user: User, id: str, visitor: Visitor) -> None:
-        """Forget it. Raises NotFound."""
+        """Remove a passkey. Raises NotFound."""
         if not await self.passkeys.remove(user.id, id):
             raise NotFound
         await self.notices.tell(user, "passkey_removed", visitor)
 
     async def forget(self, before: datetime) -> int:
-        """Delete challenges that were over before then."""
+        """Delete challenges that expired before then."""
         return await self.passkeys.forget_challenges(before)
 
     async def _challenge(self, user: str | None) -> tuple[bytes, str]:
@@ -138,8 +138,8 @@ class PasskeyService:
         await self.passkeys.challenge(self._digest(challenge), user, now + CHALLENGE_LASTS)
         return challenge, urlsafe_b64encode(challenge).decode().rstrip("=")
 
-    async def _taken(self, text: str, user: str | None) -> bytes:
-        """Consume and return the challenge. Raises PasskeyUnknown."""
+    async def _take_challenge(self, text: str, user: str | None) -> bytes:
+        """Use the challenge and return it. Raises PasskeyUnknown."""
         try:
             challenge = urlsafe_b64decode(text[:100].encode("ascii") + b"=" * (-len(text[:100]) % 4))
         except (ValueError, NoBase64):
@@ -148,8 +148,8 @@ class PasskeyService:
             raise self._unknown("its challenge is none of ours, was used, or is over")
         return challenge
 
-    async def _signed(self, answer: str, challenge: bytes) -> Passkey:
-        """Verify the signature and return its passkey with the counter updated. Raises PasskeyUnknown."""
+    async def _verify(self, answer: str, challenge: bytes) -> Passkey:
+        """Verify the signature, store its count and return the passkey. Raises PasskeyUnknown."""
         try:
             passkey = await self.passkeys.find(self.ceremonies.credential(answer))
             if passkey is None or await self.people.get(passkey.user) is None:
@@ -166,5 +166,5 @@ class PasskeyService:
 
     @staticmethod
     def _unknown(reason: str) -> PasskeyUnknown:
-        _LOG.info("a passkey was refused: %s", reason)
+        _LOG.info("passkey refused: %s", reason)
         return PasskeyUnknown()

@@ -1,4 +1,4 @@
-"""Setting passwords: by who is signed in, and by who has forgotten theirs and can read the mail to their address."""
+"""Setting passwords, by signed-in people or by a mailed link."""
 
 from dataclasses import dataclass, replace
 
@@ -16,7 +16,7 @@ from domain.people.usecases.throttling import Throttle
 from ports.clock import Clock
 
 SET_PASSWORD = "/console/set-password/"  # noqa: S105  a page
-THERE = "There is an account of this address already; sign in to it to accept. If you have no password yet, have a link mailed to you."
+THERE = "An account with this address exists. Sign in to accept. If you have no password, request a link by mail."
 _MAIL = (
     "Hello {name},\n\nsomebody, hopefully you, has asked to set another password for your Joinery account. Do so here, within "
     "an hour and once:\n\n{url}\n\nIf it was not you, there is nothing to do: without this link nobody sets anything.\n"
@@ -40,15 +40,15 @@ class PasswordService:
     base_url: str
 
     async def has_one(self, user: str) -> bool:
-        """Whether the person has a password at all."""
+        """Return whether the person has a password."""
         return await self.people.password(user) is not None
 
     async def change(self, user: User, new: str, session: Session | None, visitor: Visitor) -> int:
-        """Set another password, end all sessions but that one, and all links to come in by; answers how many ended.
+        """Set another password; revoke other sessions and unused links; return the number of revoked sessions.
 
         Raises InvalidRequest, RateLimited, Overloaded.
         """
-        return await self._set(user, await self._accepted(new, user), session, visitor)
+        return await self._set(user, await self._hash_valid(new, user), session, visitor)
 
     async def _set(self, user: User, encoded: str, session: Session | None, visitor: Visitor) -> int:
         await self.people.set_password(user.id, encoded, self.clock.now())
@@ -58,15 +58,15 @@ class PasswordService:
         return ended
 
     async def set_up(self, user: User, first: str) -> None:
-        """Keep an account that nobody has yet, with its password, in one step: of several who do so at once, one does.
+        """Create an account with its password atomically.
 
-        Raises InvalidRequest, RateLimited, Overloaded; Conflict where somebody has that address.
+        Raises InvalidRequest, RateLimited, Overloaded; Conflict if the address is taken.
         """
-        encoded = await self._accepted(first, user)
+        encoded = await self._hash_valid(first, user)
         if not await self.people.set_up(user, encoded, self.clock.now()):
             raise Conflict(THERE)
 
-    async def _accepted(self, password: str, user: User) -> str:
+    async def _hash_valid(self, password: str, user: User) -> str:
         """Return the hash of an acceptable password. Raises InvalidRequest, RateLimited, Overloaded."""
         reason = refusal(password, user.email, user.name)
         if reason is None:
@@ -78,7 +78,10 @@ class PasswordService:
         return await self.passwords.hash(normalised(password))
 
     async def prove(self, user: User, session: Session, password: str, code: str, visitor: Visitor) -> Session:
-        """Sudo: the person proves once more who they are, by password or code. Raises WrongPassword, RateLimited, Overloaded."""
+        """Authenticate the signed-in person again (sudo) by password or code.
+
+        Raises WrongPassword, RateLimited, Overloaded.
+        """
         await self.throttle.proof(session.id)
         method: Method | None
         if code:
@@ -88,17 +91,20 @@ class PasswordService:
             method = Method.PASSWORD if await self.passwords.verify(encoded, text) else None
         if method is None:
             await self.notices.tell(user, "proof_failed", visitor)
-            raise WrongPassword("That is not right. Try again.")
+            raise WrongPassword("This is wrong. Try again.")
         if method is Method.RECOVERY_CODE:
             await self.notices.tell(user, "recovery_code_used", visitor)
         return await self.sessions.confirm(session, method)
 
     async def forgot(self, email: str, visitor: Visitor) -> None:
-        """Mail a link to set another password, if anybody has that address; how long it takes tells nothing. Raises RateLimited."""
-        if await self.throttle.link(email, visitor):
-            self.notices.later(self._mailed(email, visitor))
+        """Mail a link to set a password if the address has an account, without revealing whether it has.
 
-    async def _mailed(self, email: str, visitor: Visitor) -> None:
+        Raises RateLimited.
+        """
+        if await self.throttle.link(email, visitor):
+            self.notices.later(self._mail_link(email, visitor))
+
+    async def _mail_link(self, email: str, visitor: Visitor) -> None:
         user = await self.people.by_email(email)
         if user is None:
             return
@@ -108,20 +114,20 @@ class PasswordService:
         await self.notices.tell(user, "password_link_mailed", visitor)
 
     async def of_link(self, secret: str) -> User | None:
-        """Who sets a password by that link; None when it cannot be used."""
+        """Return the person of a link to set a password, or None if it cannot be used."""
         link = await self.links.look(secret, Purpose.SET_PASSWORD)
         return await self.people.get(link.user) if link is not None else None
 
     async def set_by_link(self, secret: str, new: str, visitor: Visitor) -> User | None:
-        """Set the password, the link is used up; None when it cannot be. The address is theirs: they read its mail.
+        """Set the password and use the link, which verifies the address; return None if it cannot be used.
 
-        Raises InvalidRequest, RateLimited, Overloaded; then the link can still be used.
+        Raises InvalidRequest, RateLimited, Overloaded, with the link unused.
         """
         await self.throttle.visitor(visitor)
         user = await self.of_link(secret)
         if user is None:
             return None
-        encoded = await self._accepted(new, user)
+        encoded = await self._hash_valid(new, user)
         if await self.links.use(secret, Purpose.SET_PASSWORD) is None:
             return None
         await self._set(user, encoded, None, visitor)

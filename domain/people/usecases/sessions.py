@@ -1,4 +1,4 @@
-"""Sessions, looked at with each request and ended by anybody whose they are, and links for one use that begin them."""
+"""Sessions, checked at each request, and one-time links that begin them."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -29,18 +29,18 @@ from ports.clock import Clock
 
 PERSON_PREFIX = "svc_person_"
 TOKEN_LASTS = timedelta(hours=8)
-"""How long an operator's token for a member lasts, unless they say otherwise."""
+"""Default lifetime of an operator's token for a member."""
 MOST_ORGS = 100
-"""Organisations of one person."""
+"""Maximum organisations of one person."""
 
 
 class SignInElsewhere(PermissionDenied):
-    """This organisation has its people sign in another way. Choose single sign-on, or how you sign in there."""
+    """This organisation requires another way to sign in. Use single sign-on, or the method that it accepts."""
 
 
 @dataclass(frozen=True, slots=True)
 class Visitor:
-    """From where somebody comes: their address, and what their browser says it is."""
+    """Address and User-Agent of a browser."""
 
     address: str
     user_agent: str = ""
@@ -48,7 +48,7 @@ class Visitor:
 
 @dataclass(frozen=True, slots=True)
 class SessionService:
-    """Sessions of people. Secrets are told once; their keyed hashes are kept."""
+    """Sessions of people. Secrets are shown once; keyed hashes are stored."""
 
     sessions: Sessions
     memberships: Memberships
@@ -57,7 +57,7 @@ class SessionService:
     rules: SignInRules | None = None
 
     async def find(self, cookie: str) -> SignedIn | None:
-        """Who has that cookie, while the session is in force; that it is used is noted now and then."""
+        """Return the active session with that cookie, or None, and record its use periodically."""
         if not is_secret(cookie, (SESSION_PREFIX,)):
             return None
         found = await self.sessions.find(self.access.digest(cookie))
@@ -71,23 +71,23 @@ class SessionService:
     async def begin(
         self, user: User, methods: Sequence[Method], visitor: Visitor, org: str | None = None
     ) -> tuple[Session, str]:
-        """Sign somebody in: the session and its cookie. They look at `org`, or at the first organisation they belong to.
+        """Begin a session and return it with its cookie.
 
-        It has to be one that lets them in as they have shown who they are. Raises SignInElsewhere when there are only others.
+        It opens `org`, or the first organisation that admits these methods. Raises SignInElsewhere if none does.
         """
-        org = await self._own(user.id, org, methods)
+        org = await self._choose_org(user.id, org, methods)
         if org is not None and self.rules is not None:
             await self.rules.note(user.id, org, methods)
         return await self._add(user, org, tuple(methods), visitor, SessionKind.CONSOLE, LIFETIME)
 
     async def token(self, user: User, org: str, lasts: timedelta = TOKEN_LASTS) -> tuple[Session, str]:
-        """Create a bearer token with which a script acts as the person in the console (`joinery token create`)."""
+        """Create a bearer token with which a script acts as that person (`joinery token create`)."""
         return await self._add(user, org, (Method.OPERATOR,), Visitor("operator"), SessionKind.TOKEN, lasts)
 
     async def look_at(self, session: Session, org: str, livemode: bool) -> Session:
-        """Look at another organisation, or in the other mode. Raises NotFound for one that its person does not belong to.
+        """Switch organisation and mode.
 
-        Raises SignInElsewhere for one that wants another proof of who they are.
+        Raises NotFound if the person is no member, SignInElsewhere if the organisation requires another method.
         """
         await self.let_in(session, org)
         changed = replace(session, org=org, livemode=livemode)
@@ -95,11 +95,11 @@ class SessionService:
         return changed
 
     async def let_in(self, session: Session, org: str) -> None:
-        """Make sure that the session's person may act in the organisation as they have signed in, where they look or beside.
+        """Check that the session's person may act in the organisation with their methods.
 
-        Raises NotFound for one that they do not belong to, SignInElsewhere for one that wants another proof of who they are.
+        Raises NotFound if they are no member, SignInElsewhere if the organisation requires another method.
         """
-        if org not in await self._all(session.user):
+        if org not in await self._org_ids(session.user):
             raise NotFound
         if org != session.org and self.rules is not None:
             if not await self.rules.allows(session.user, org, session.methods):
@@ -107,25 +107,25 @@ class SessionService:
             await self.rules.note(session.user, org, session.methods)
 
     async def open_to(self, session: Session) -> list[Organisation]:
-        """Return the organisations of the person that accept the session's sign-in methods."""
+        """Return the person's organisations that admit the session's methods."""
         found = (await self.memberships.of_user(session.user, PageRequest(limit=MOST_ORGS))).items
         if self.rules is None:
             return list(found)
         return [
-            one
-            for one in found
-            if one.id == session.org or await self.rules.allows(session.user, one.id, session.methods)
+            org
+            for org in found
+            if org.id == session.org or await self.rules.allows(session.user, org.id, session.methods)
         ]
 
     async def confirm(self, session: Session, method: Method) -> Session:
-        """Its person has just proved who they are once more."""
+        """Record that the person has authenticated again."""
         methods = session.methods if method in session.methods else (*session.methods, method)
         changed = replace(session, methods=methods, confirmed_at=self.clock.now())
         await self.sessions.save(changed)
         return changed
 
     async def renew(self, session: Session, user: User, visitor: Visitor) -> tuple[Session, str]:
-        """Replace the session's secret after the person proved their identity; the previous session ends."""
+        """Replace the session by one with another secret, after renewed authentication."""
         fresh, cookie = await self.begin(user, session.methods, visitor, session.org)
         if fresh.org == session.org and session.org is not None and not session.livemode:
             fresh = await self.look_at(fresh, session.org, session.livemode)
@@ -133,34 +133,34 @@ class SessionService:
         return fresh, cookie
 
     async def list_of(self, user: str) -> Sequence[Session]:
-        """Those in force, the newest first."""
+        """Return the user's active sessions, newest first."""
         now = self.clock.now()
         return [session for session in await self.sessions.of_user(user) if session.is_in_force(now)]
 
     async def revoke(self, user: str, id: str) -> None:
-        """End one. Raises NotFound when that person has no such session."""
+        """Revoke a session. Raises NotFound if that person has no such session."""
         own = {session.id for session in await self.sessions.of_user(user)}
         if id not in own or not await self.sessions.revoke((id,), self.clock.now()):
             raise NotFound
 
     async def revoke_all(self, user: str, but: str | None = None) -> int:
-        """End all of a person's sessions and tokens, but perhaps the one that this is asked from; answers how many."""
+        """Revoke all of a person's sessions and tokens except `but`; return their number."""
         ids = [session.id for session in await self.sessions.of_user(user) if session.id != but]
         return await self.sessions.revoke(ids, self.clock.now())
 
     async def end_tokens(self, user: str, org: str) -> int:
-        """End the tokens with which scripts act as that person in an organisation which they belong to no more."""
+        """Revoke the person's tokens for an organisation that they have left."""
         own = await self.sessions.of_user(user)
         ids = [one.id for one in own if one.kind is SessionKind.TOKEN and one.org == org]
         return await self.sessions.revoke(ids, self.clock.now()) if ids else 0
 
     async def forget(self, before: datetime) -> int:
-        """Delete what was over before then; answers how many rows."""
+        """Delete what ended before then; return the number of rows."""
         return await self.sessions.forget(before)
 
-    async def _own(self, user: str, org: str | None, methods: Sequence[Method]) -> str | None:
-        """Return the organisation, or the first one that accepts the person's sign-in methods. Raises SignInElsewhere."""
-        ids = await self._all(user)
+    async def _choose_org(self, user: str, org: str | None, methods: Sequence[Method]) -> str | None:
+        """Return the organisation, or the first that admits the methods if it does not. Raises SignInElsewhere."""
+        ids = await self._org_ids(user)
         for one in sorted(ids, key=lambda id_: id_ != org):
             if self.rules is None or await self.rules.allows(user, one, methods):
                 return one
@@ -168,7 +168,7 @@ class SessionService:
             raise SignInElsewhere
         return None
 
-    async def _all(self, user: str) -> list[str]:
+    async def _org_ids(self, user: str) -> list[str]:
         page = await self.memberships.of_user(user, PageRequest(limit=MOST_ORGS))
         return [organisation.id for organisation in page.items]
 
@@ -207,31 +207,31 @@ LINK_PREFIX = "svc_link_"
 
 @dataclass(frozen=True, slots=True)
 class LinkService:
-    """Makes links and has them used, once."""
+    """Creation and use of one-time links."""
 
     links: OneTimeLinks
     access: AccessService
     clock: Clock
 
     async def make(self, user: User, purpose: Purpose, org: str | None = None) -> tuple[OneTimeLink, str]:
-        """Create a link and its secret; earlier links of the person for the same purpose become invalid."""
+        """Create a link and return it with its secret; earlier links for the purpose become invalid."""
         text, now = secret_with(LINK_PREFIX), self.clock.now()
         link = OneTimeLink(self.access.digest(text), purpose, user.id, org, now, now + LINK_LASTS[purpose])
         await self.links.add(link)
         return link, text
 
     async def look(self, text: str, purpose: Purpose) -> OneTimeLink | None:
-        """Return the link if it can be used, or None."""
+        """Return the link if it can be used."""
         if not is_secret(text, (LINK_PREFIX,)):
             return None
         return await self.links.find(self.access.digest(text), purpose, self.clock.now())
 
     async def withdraw(self, user: str) -> None:
-        """None of the person's unused links leads anywhere any more."""
+        """Invalidate the person's unused links."""
         await self.links.withdraw(user)
 
     async def use(self, text: str, purpose: Purpose) -> OneTimeLink | None:
-        """Use the link and return it, or None if it cannot be used."""
+        """Use the link and return it; None if it cannot be used."""
         if not is_secret(text, (LINK_PREFIX,)):
             return None
         return await self.links.use(self.access.digest(text), purpose, self.clock.now())

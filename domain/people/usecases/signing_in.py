@@ -1,4 +1,4 @@
-"""Signing in: by password and, where it is on, a second step; by a link. Each way begins a new session."""
+"""Sign-in by password and optional second step, or by link. Each begins a new session."""
 
 import hmac
 from collections.abc import Sequence
@@ -17,27 +17,27 @@ from domain.people.usecases.throttling import Devices, Throttle
 from ports.clock import Clock
 
 STEP_LASTS = timedelta(minutes=10)
-"""How long after the password the second step may be taken."""
+"""Time after the password in which the second step is accepted."""
 
-_LOOKED_AT = 50
-"""Events in which an earlier sign-in is looked for."""
+_EVENTS_SEARCHED = 50
+"""Number of events that are searched for an earlier sign-in."""
 
 
 class WrongPassword(PermissionDenied):
-    """Address and password do not go together. Check both; if you have forgotten the password, set another one."""
+    """Address or password is wrong. Check both, or reset the password."""
 
 
 class WrongCode(PermissionDenied):
-    """That code is not right, or was used before. Wait for the next one, or type a recovery code."""
+    """This code is wrong or already used. Enter the next code or a recovery code."""
 
 
 class StepOver(PermissionDenied):
-    """That took too long. Sign in once more."""
+    """The sign-in took too long. Sign in again."""
 
 
 @dataclass(frozen=True, slots=True)
 class Entered:
-    """Somebody is signed in: the session, its cookie's text, and the cookie that knows this browser from now on."""
+    """A completed sign-in: session, session cookie, and the device cookie that recognises this browser."""
 
     session: Session
     cookie: str
@@ -46,14 +46,14 @@ class Entered:
 
 @dataclass(frozen=True, slots=True)
 class SecondStep:
-    """The password was right; `token` proves it to the second step."""
+    """A sign-in that needs the second step; `token` proves the password."""
 
     token: str
 
 
 @dataclass(frozen=True, slots=True)
 class SignInService:
-    """How somebody who is nobody yet becomes a person with a session."""
+    """Sign-in of people."""
 
     people: People
     sessions: SessionService
@@ -67,7 +67,10 @@ class SignInService:
     clock: Clock
 
     async def by_password(self, email: str, password: str, visitor: Visitor, device: str) -> Entered | SecondStep:
-        """Sign in, or on to the second step. Raises WrongPassword, the same whatever is wrong; RateLimited, Overloaded."""
+        """Sign in, or continue with the second step.
+
+        Raises WrongPassword, the same whatever is wrong; RateLimited, Overloaded.
+        """
         await self.throttle.password(email, visitor, device, self.clock.now())
         user = await self.people.by_email(email)
         encoded = await self.people.password(user.id if user else "")
@@ -84,7 +87,7 @@ class SignInService:
         return await self.enter(user, (Method.PASSWORD,), visitor, device)
 
     async def by_code(self, token: str, code: str, visitor: Visitor, device: str) -> Entered:
-        """Complete the second step of a sign-in. Raises WrongCode, StepOver, RateLimited."""
+        """Complete the second step. Raises WrongCode, StepOver, RateLimited."""
         user = await self._of_token(token)
         await self.throttle.code(user.email, visitor, device, self.clock.now())
         method = await self.factors.proved(user, code)
@@ -96,7 +99,7 @@ class SignInService:
         return await self.enter(user, (Method.PASSWORD, method), visitor, device)
 
     async def by_link(self, secret: str, visitor: Visitor, device: str) -> Entered | None:
-        """Sign in by a link that an operator has made, which is used up; None when it cannot be used. Raises RateLimited."""
+        """Sign in by an operator's link and use it; return None if it cannot be used. Raises RateLimited."""
         await self.throttle.visitor(visitor)
         link = await self.links.use(secret, Purpose.SIGN_IN)
         user = await self.people.get(link.user) if link is not None else None
@@ -107,12 +110,12 @@ class SignInService:
     async def enter(
         self, user: User, methods: Sequence[Method], visitor: Visitor, device: str, org: str | None = None
     ) -> Entered:
-        """Begin a session for a person who proved their identity, and notify them about a new browser."""
+        """Begin a session for an authenticated person, with a notice if the browser is new."""
         now = self.clock.now()
         known = self.devices.known(device, user.email_key, now) is not None
-        events = await self.people.events(user.id, _LOOKED_AT)
-        # Who has more events than that has been here for long: guessing must not push the sign-ins out of sight.
-        before = known or len(events) == _LOOKED_AT or any(one.kind == "signed_in" for one in events)
+        events = await self.people.events(user.id, _EVENTS_SEARCHED)
+        # More events than that imply an established account: failed attempts must not hide earlier sign-ins.
+        before = known or len(events) == _EVENTS_SEARCHED or any(event.kind == "signed_in" for event in events)
         session, cookie = await self.sessions.begin(user, methods, visitor, org)
         await self.notices.tell(user, "signed_in", visitor, ", ".join(methods))
         if before and not known:
@@ -124,7 +127,7 @@ class SignInService:
         return f"{user}.{expires}.{self._signature(user, expires, encoded)}"
 
     async def _of_token(self, token: str) -> User:
-        """Whose password was right. Raises StepOver, also when the password was changed since."""
+        """Return the person of a second-step token. Raises StepOver, also if the password has changed since."""
         id_, _, rest = token.partition(".")
         expires, _, signature = rest.partition(".")
         if not expires.isdecimal() or len(expires) > 12 or int(expires) <= self.clock.now().timestamp():

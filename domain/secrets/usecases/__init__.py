@@ -1,6 +1,8 @@
-"""What runs: which secret is in force, and sealing anew what stands under another.
+"""The secret in force, and resealing of values under it.
 
-`keyring`    each process: reads the key ring, and hears when another secret has come into force
-`resealing`  the scheduler: brings the current secret into force, and seals values anew
-`status`     operators: how much stands under which secret, and what keeps one from being retired
+`keyring`: each process reads the key ring and follows changes of the secret in force
+
+`resealing`: the scheduler brings the current secret into force and reseals values
+
+`status`: operators see how many values each secret seals, and what prevents its retirement
 """

@@ -1,4 +1,4 @@
-"""Sealing anew what stands under a former secret, or in a former form: bit by bit, beside everything else."""
+"""Gradual resealing of values that are sealed under a former secret or in a former format."""
 
 import logging
 from collections.abc import Callable, Mapping
@@ -12,20 +12,20 @@ from ports.clock import Clock
 
 BATCH = 200
 LOOKS = 3
-"""How often in a row nobody may lack the current secret before it comes into force: who lost a connection is back by then."""
+"""Consecutive checks without a process that lacks the current secret before it comes into force, so that dropped connections are counted."""
 AGAIN = timedelta(hours=1)
-"""When it is looked again after a pass that found nothing to do."""
+"""Pause after a pass that found nothing to do."""
 
 Destination = Callable[[str, Mapping[str, Any]], str | None]
-"""Where the credentials of a source with this connector and these settings may go; None when the connector is not loaded."""
+"""Returns the destination of a source's credentials by connector and settings; None if the connector is not loaded."""
 
 _LOG = logging.getLogger("joinery.secrets")
 
 
 class Resealing:
-    """What the leading scheduler ticks. Every value is replaced by itself and only as it was read.
+    """Tick of the leading scheduler.
 
-    So it may end at any point, begin anew, and run beside whatever people do.
+    Each value is replaced only if unchanged, so that resealing can be interrupted, repeated and run concurrently.
     """
 
     def __init__(
@@ -33,48 +33,48 @@ class Resealing:
     ) -> None:
         self._keyring, self._vault, self._values = keyring, vault, values
         self._destination, self._clock = destination, clock
-        self._clear = 0
+        self._checks_passed = 0
         self._next: datetime | None = None
 
     async def tick(self) -> int:
-        """Bring the current secret into force once everybody knows it, then seal anew; answers how many values."""
-        if not self._keyring.settled and not await self._promoted():
+        """Bring the current secret into force once every process has it, then reseal; return the number of values."""
+        if not self._keyring.settled and not await self._promote():
             return 0
         now = self._clock.now()
         if (self._next is not None and now < self._next) or await self._keyring.lacking():
-            return 0  # a process of an earlier release could not open what is sealed now
+            return 0  # a process of an earlier release could not open the present format
         done = await self.run()
         self._next = None if done else now + AGAIN
         return done
 
     async def run(self) -> int:
-        """Seal anew all that there is; answers how many values."""
-        done = sum([await self._of(kind) for kind in SealedKind])
+        """Reseal all values; return their number."""
+        done = sum([await self._reseal_kind(kind) for kind in SealedKind])
         if done:
-            _LOG.info("sealed %d values anew", done)
+            _LOG.info("resealed %d values", done)
         return done
 
-    async def _promoted(self) -> bool:
-        self._clear = 0 if await self._keyring.lacking() else self._clear + 1
-        if self._clear < LOOKS:
+    async def _promote(self) -> bool:
+        self._checks_passed = 0 if await self._keyring.lacking() else self._checks_passed + 1
+        if self._checks_passed < LOOKS:
             return False
         await self._keyring.promote()
-        self._clear, self._next = 0, None
+        self._checks_passed, self._next = 0, None
         return self._keyring.settled
 
-    async def _of(self, kind: SealedKind) -> int:
+    async def _reseal_kind(self, kind: SealedKind) -> int:
         done, broken, last = 0, 0, None
         while batch := await self._values.stale(kind, self._vault.stamp, last, BATCH):
             for value in batch:
-                fresh = self._anew(value)
+                fresh = self._reseal(value)
                 broken += fresh is None
                 done += fresh is not None and await self._values.replace(value, fresh)
             last = batch[-1]
         if broken:
-            _LOG.warning("%d values of kind %s cannot be opened, and stay as they are", broken, kind)
+            _LOG.warning("%d values of kind %s could not be opened and were skipped", broken, kind)
         return done
 
-    def _anew(self, value: SealedValue) -> bytes | None:
+    def _reseal(self, value: SealedValue) -> bytes | None:
         destination: str | None = ""
         if value.kind is SealedKind.CREDENTIALS:
             destination = self._destination(value.connector, value.config)

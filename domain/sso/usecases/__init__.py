@@ -1,1 +1,1 @@
-"""What is set up, who is signed in by it, and who has to be."""
+"""Use cases of single sign-on: settings, sign-in and enforcement."""

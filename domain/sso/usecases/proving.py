@@ -1,4 +1,4 @@
-"""Whether a domain's record is there: asked when somebody says so, and again now and then."""
+"""Verification of domains by their DNS record, on request and periodically."""
 
 import asyncio
 import logging
@@ -15,22 +15,22 @@ from ports.clock import Clock
 from ports.unit_of_work import Tx
 
 SECONDS = 5.0
-"""How long the name system may take."""
+"""Timeout of DNS look-ups."""
 AT_ONCE = 100
-"""Domains that one tick looks at."""
+"""Maximum domains per tick."""
 _LOG = logging.getLogger("joinery.sso")
 
 
 @dataclass(frozen=True, slots=True)
 class DomainProofs:
-    """Looks at records, and keeps what it saw. No connection is held while the name system is asked."""
+    """Verification of domain records. No database connection is held during look-ups."""
 
     names: NameRecords
     directory: SsoDirectory
     clock: Clock
 
     async def is_there(self, domain: Domain) -> bool | None:
-        """Whether the domain has its record; None when the name system cannot say."""
+        """Return whether the domain has its record; None if DNS fails."""
         try:
             found = await asyncio.to_thread(self.names.look_up, domain.domain, "TXT", SECONDS)
         except NamesUnavailable:
@@ -39,15 +39,16 @@ class DomainProofs:
         return any(record.value.strip().strip(b'"') == wanted for record in found)
 
     async def due(self) -> Sequence[Domain]:
-        """Proven domains that it is time to look at again."""
+        """Return the proven domains that are due for a check."""
         return await self.directory.due(self.clock.now() - LOOKED_AGAIN, AT_ONCE)
 
     async def keep(self, tx: Tx, name: str, there: bool | None) -> Domain:
-        """Keep what was seen. Raises NotFound, and Conflict where another organisation's proof counts.
+        """Store the result of a check.
 
-        A proof that is gone is told, and counts for GRACE; a name system that cannot say changes nothing.
+        A lost proof is audited and remains valid for GRACE; a failed look-up changes nothing. Raises NotFound, and
+        Conflict if another organisation's proof is valid.
         """
-        before = next((one for one in await tx[SsoStore].domains() if one.domain == name), None)
+        before = next((domain for domain in await tx[SsoStore].domains() if domain.domain == name), None)
         if before is None:
             raise NotFound
         after = seen(before, there, tx.now)
@@ -57,12 +58,12 @@ class DomainProofs:
         if after.state != before.state:
             old, new = {"state": before.state}, {"state": after.state}
             await tx[AuditLog].add(Change(DOMAIN_OBJECT, name, "update", old, new))
-            _LOG.info("the domain %s of %s is %s", name, tx.tenant.org, after.state)
+            _LOG.info("domain %s of %s is %s", name, tx.tenant.org, after.state)
         return after
 
 
 def seen(domain: Domain, there: bool | None, now: datetime) -> Domain:
-    """Return the domain after a check; `there` is None if the DNS did not respond."""
+    """Return the domain after a check."""
     if there is None:
         return replace(domain, looked_at=now) if domain.proven_at is not None else domain
     if there:

@@ -1,4 +1,4 @@
-"""Who has to come in by single sign-on: asked when somebody signs in, and when they look at another organisation."""
+"""Enforcement of single sign-on at sign-in and when switching organisations."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
@@ -17,39 +17,39 @@ PROVIDERS = frozenset({Method.SSO})
 
 @dataclass(frozen=True, slots=True)
 class SsoRules:
-    """ports.people.SignInRules, for organisations that have their people come in by their own provider."""
+    """Implementation of ports.people.SignInRules for enforced single sign-on."""
 
     uow: UnitOfWork
     sessions: Sessions
 
     async def allows(self, user: str, org: str, methods: Collection[Method]) -> bool:
-        """Whether somebody who has shown who they are by `methods` may look at the organisation.
+        """Return whether a member who authenticated by `methods` may open the organisation.
 
-        A provider's word counts for the organisation whose provider it is, and elsewhere only beside something of one's own.
+        A provider's authentication counts for its own organisation, elsewhere only together with another method.
         """
         async with self.uow.read(Tenant(org, True)) as tx:
             member = await tx[SsoStore].member(user)
             if member is None:
                 return False
-            obliged = await self._obliged(tx, member.email)
-            own = await self._own(tx, member.email)
+            required = await self._must_use_sso(tx, member.email)
+            own = await self._has_proven_domain(tx, member.email)
         if Method.SSO in methods:
             return own or bool(set(methods) - PROVIDERS)
-        return not obliged or passes_by(member.role, methods)
+        return not required or passes_by(member.role, methods)
 
     async def note(self, user: str, org: str, methods: Collection[Method]) -> None:
-        """Tell in the audit log that an owner has come in beside the provider; nothing for everybody else."""
+        """Audit an owner's sign-in without the enforced provider; others are not recorded."""
         if Method.SSO in methods:
             return
         context = AuditContext(Actor("user", user), "sso.passed_by")
         async with self.uow.begin(Tenant(org, True), context) as tx:
             member = await tx[SsoStore].member(user)
-            if member is not None and await self._obliged(tx, member.email):
+            if member is not None and await self._must_use_sso(tx, member.email):
                 after = {"signed_in_beside": user, "methods": sorted(map(str, methods))}
                 await tx[AuditLog].add(Change(OBJECT, org, "update", {}, after))
 
     async def barred(self, org: str, users: Sequence[str]) -> int:
-        """End the sessions of these members that may look at the organisation no more; answers how many."""
+        """Revoke the sessions of these members that may no longer open the organisation; return their number."""
         async with self.uow.read(Tenant(org, True)) as tx:
             now = tx.now
         ended = []
@@ -60,13 +60,13 @@ class SsoRules:
         return await self.sessions.revoke(ended, now) if ended else 0
 
     @staticmethod
-    async def _obliged(tx: Tx, email: str) -> bool:
+    async def _must_use_sso(tx: Tx, email: str) -> bool:
         connection = await tx[SsoStore].connection()
         if connection is None or not (connection.enforced and connection.enabled):
             return False
-        return await SsoRules._own(tx, email)
+        return await SsoRules._has_proven_domain(tx, email)
 
     @staticmethod
-    async def _own(tx: Tx, email: str) -> bool:
+    async def _has_proven_domain(tx: Tx, email: str) -> bool:
         domain = domain_of(email)
         return any(one.domain == domain and one.proven_at is not None for one in await tx[SsoStore].domains())

@@ -1,1 +1,1 @@
-"""Reading usage, refusing what a plan does not include, and folding what was counted."""
+"""Reading, limiting and folding of usage."""

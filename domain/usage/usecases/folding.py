@@ -1,4 +1,4 @@
-"""Folds what was counted into days, and tells when 80% and 100% of what a plan includes are reached."""
+"""Folding of usage into days, with notification at 80% and 100% of what a plan includes."""
 
 import logging
 from collections.abc import Awaitable, Callable, Mapping
@@ -19,56 +19,56 @@ from ports.unit_of_work import Tx, UnitOfWork
 
 Describe = Callable[[Usage, Tenant, datetime], Mapping[str, Any]]
 AT_ONCE = 1_000
-"""Tenants of one turn; the others' entries wait for the next."""
+"""Maximum tenants per tick."""
 _LOG = logging.getLogger("joinery.usage")
 _CONTEXT = AuditContext(Actor("service", "scheduler"), "usage.fold")
 
 
 @dataclass(frozen=True, slots=True)
 class UsageFolding:
-    """A tick of the leading scheduler; a second one beside it would do no harm."""
+    """Tick of the leading scheduler; a concurrent run is harmless."""
 
     uow: UnitOfWork
     upkeep: UsageUpkeep
     clock: Clock
     describe: Describe
-    """What makes the resource that the event carries."""
+    """Returns the resource that the event carries."""
     service: UsageService
     wake: Callable[[Tx], Awaitable[None]]
-    """What has workers look at the tenant's webhook endpoints anew."""
+    """Notifies workers to reload the tenant's webhook endpoints."""
 
     async def tick(self) -> None:
-        """Fold what can be, of each tenant in a transaction of its own, and let go what was held back."""
+        """Fold each tenant's entries in a transaction of its own, and resume deliveries that were held back."""
         for tenant in await self.upkeep.to_resume(month_of(self.clock.now().date())):
-            await self._each(tenant, self._resume)
+            await self._run_step(tenant, self._resume)
         for tenant in await self.upkeep.unfolded(AT_ONCE):
-            await self._each(tenant, self._fold)
+            await self._run_step(tenant, self._fold)
 
-    async def _each(self, tenant: Tenant, step: Callable[[Tx], Awaitable[None]]) -> None:
-        """Run a step for a tenant; a failure is logged and does not affect other tenants."""
+    async def _run_step(self, tenant: Tenant, step: Callable[[Tx], Awaitable[None]]) -> None:
+        """Run the step for a tenant; errors are logged, and its entries remain for the next tick."""
         try:
             async with self.uow.begin(tenant, _CONTEXT) as tx:
                 await step(tx)
         except Unavailable as error:
-            _LOG.warning("usage could not be folded now: %s", error, extra={"org": tenant.org})
+            _LOG.warning("usage could not be folded: %s", error, extra={"org": tenant.org})
         except Exception:
             _LOG.exception("usage could not be folded", extra={"org": tenant.org})
 
     async def _fold(self, tx: Tx) -> None:
         await tx[UsageMeters].fold()
-        held = await self.service.levels(tx)
-        for meter, amount in held.items():
+        levels = await self.service.levels(tx)
+        for meter, amount in levels.items():
             await tx[UsageMeters].note(meter, amount)
         if tx.tenant.livemode:
-            await self._tell(tx, {**await tx[UsageMeters].used(month_of(tx.now.date())), **held})
+            await self._report_thresholds(tx, {**await tx[UsageMeters].used(month_of(tx.now.date())), **levels})
 
-    async def _tell(self, tx: Tx, used: Mapping[str, int]) -> None:
+    async def _report_thresholds(self, tx: Tx, used: Mapping[str, int]) -> None:
         month, plan = month_of(tx.now.date()), (await tx[OrgStore].own()).plan
-        told = {(one.meter, one.percent, one.included) for one in await tx[UsageMeters].thresholds(month)}
+        reported = {(one.meter, one.percent, one.included) for one in await tx[UsageMeters].thresholds(month)}
         included = {meter: plan.included(meter) for meter in METERS}
         for meter, percent in reached(used, included):
             most = included[meter] or 0
-            if (meter, percent, most) in told:
+            if (meter, percent, most) in reported:
                 continue
             hold_back = (meter, percent) == (DELIVERIES, 100)
             if await tx[UsageMeters].reach(Threshold(meter, month, percent, most, tx.now), hold_back=hold_back):

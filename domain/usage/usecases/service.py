@@ -1,4 +1,4 @@
-"""What an organisation has used: the month so far, and day by day."""
+"""Reading of usage: the present month, and day by day."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,13 +12,13 @@ from ports.unit_of_work import Tx
 
 Levels = Callable[[Tx], Awaitable[Mapping[str, int]]]
 LONGEST = 366
-"""Days of a series."""
+"""Maximum days of a series."""
 _USUAL = timedelta(days=29)
 
 
 @dataclass(frozen=True, slots=True)
 class MeterUsage:
-    """One meter this month: `included` is None when the plan names no limit; thresholds are when they were told."""
+    """A meter's usage this month: `included` is None without a limit; thresholds are times of notification."""
 
     meter: str
     used: int
@@ -29,7 +29,7 @@ class MeterUsage:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """The month (UTC) from its first day to before the next month's first, and every meter."""
+    """Usage of all meters in a month (UTC); `end` is the first day of the next month."""
 
     start: date
     end: date
@@ -38,7 +38,7 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class UsageSeries:
-    """Every day of the range, both included, of each meter."""
+    """Usage of each meter on every day of the range, both ends included."""
 
     since: date
     until: date
@@ -47,24 +47,33 @@ class UsageSeries:
 
 @dataclass(frozen=True, slots=True)
 class UsageService:
-    """Reads what was counted; nothing is counted here. `levels` reads how much there is now of each of LEVELS."""
+    """Read access to usage. `levels` returns the present amounts of LEVELS."""
 
     levels: Levels
 
     async def usage(self, tx: Tx) -> Usage:
-        """Return the current month's usage, and the current value of levels."""
+        """Return this month's usage, with present amounts of levels."""
         month = month_of(tx.now.date())
         plan = (await tx[OrgStore].own()).plan
         used = {**await tx[UsageMeters].used(month), **await self.levels(tx)}
-        told = {(one.meter, one.percent): one.reached_at for one in await tx[UsageMeters].thresholds(month)}
+        reached_at = {(one.meter, one.percent): one.reached_at for one in await tx[UsageMeters].thresholds(month)}
         meters = [
-            MeterUsage(meter, used.get(meter, 0), plan.included(meter), told.get((meter, 80)), told.get((meter, 100)))
+            MeterUsage(
+                meter,
+                used.get(meter, 0),
+                plan.included(meter),
+                reached_at.get((meter, 80)),
+                reached_at.get((meter, 100)),
+            )
             for meter in METERS
         ]
         return Usage(month, next_month(month), meters)
 
     async def series(self, tx: Tx, meter: str | None, since: date | None, until: date | None) -> UsageSeries:
-        """Each day of the range, the last 30 days unless named; of one meter, or of all. Raises InvalidRequest."""
+        """Return the usage of one meter, or all, on each day of the range, by default the last 30 days.
+
+        Raises InvalidRequest.
+        """
         today = tx.now.date()
         until = min(until or today, today)
         since = since or (until - _USUAL if until - date.min >= _USUAL else None)
@@ -82,12 +91,14 @@ class UsageService:
         series = {}
         for one in meters:
             held = await tx[UsageMeters].level(one, since) if one in LEVELS else None
-            series[one] = _filled(one, days, found, held.amount if held else 0)
+            series[one] = _fill_days(one, days, found, held.amount if held else 0)
         return UsageSeries(since, until, series)
 
 
-def _filled(meter: str, days: Sequence[date], found: Mapping[tuple[str, date], int], held: int) -> Sequence[DayUsage]:
-    """Return a row for every day: zero for days without counts, the previous value for levels."""
+def _fill_days(
+    meter: str, days: Sequence[date], found: Mapping[tuple[str, date], int], held: int
+) -> Sequence[DayUsage]:
+    """Return a row for every day: zero without usage, and the last amount of a level."""
     filled = []
     for day in days:
         amount = found.get((meter, day), 0 if meter in MONTHLY else held)

@@ -1,4 +1,4 @@
-"""Serve endpoints: each place that holds some, the endpoints of its shards that are this worker's, and the events of each."""
+"""Serving of endpoints: each database, the endpoints of this worker's shards, and their events."""
 
 import asyncio
 import contextlib
@@ -23,23 +23,23 @@ from ports.signals import Channel, Heard, Signal, Signals
 from ports.unit_of_work import UnitOfWork
 
 MOST_WAITING = 2_000
-"""Events held for one endpoint beside its queue; one that is slower has them read from the log."""
+"""Maximum events held for one endpoint outside its queue; a slower one reads them from the log."""
 
 LOG = logging.getLogger("joinery.webhooks")
 
 
 REBALANCE = 10.0
-"""Seconds between two looks at which endpoints are this worker's."""
+"""Seconds between rebalancing of shards."""
 GRACE = 12.0
-"""Seconds that attempts in hand have to end when the process stops."""
+"""Seconds that running attempts have to end when the process stops."""
 
 
 Key = tuple[Tenant, str]
-"""Whose endpoint, and which."""
+"""Tenant and id of an endpoint."""
 
 
 class Deliverer:
-    """One a process. It serves the endpoints of the shards that it holds, and starts anew when it loses them."""
+    """Serves the endpoints of the shards that it holds, and starts again when it loses them."""
 
     def __init__(
         self,
@@ -66,7 +66,7 @@ class Deliverer:
         self._serving = asyncio.Lock()
 
     async def run(self, stop: asyncio.Event) -> None:
-        """Deliver until `stop`; then let what is in hand end, record it, and give the endpoints up."""
+        """Deliver until `stop` is set; then finish running attempts, record them, and release the shards."""
 
         def relieved() -> None:
             for queue in list(self._queues.values()):
@@ -105,11 +105,11 @@ class Deliverer:
                 await asyncio.sleep(RETRY)
             except Unavailable as error:
                 if not self._away:
-                    LOG.warning("endpoints cannot be shared out, and are asked for again: %s", error)
+                    LOG.warning("shards unavailable, retrying: %s", error)
                 self._away = True
                 await asyncio.sleep(RETRY)
             except Exception:
-                LOG.exception("endpoints could not be shared out, again in %.0f s", RETRY)
+                LOG.exception("shards could not be rebalanced, retrying in %.0f s", RETRY)
                 await asyncio.sleep(RETRY)
             else:
                 self._away = False
@@ -133,7 +133,7 @@ class Deliverer:
             await self._give_up(surplus)
 
     async def _give_up(self, shards: frozenset[int]) -> None:
-        """Stop serving these, wait for what is in hand, record it, then let others take them."""
+        """Stop serving these shards, wait for running attempts, record them, then release the shards."""
         async with self._serving:
             self._held -= shards
             queues = self._drop(*(key for key in self._queues if shard_of(key[1]) in shards))
@@ -142,8 +142,8 @@ class Deliverer:
         await self._shards.release(shards)
 
     def _lost(self) -> None:
-        """Forget all state after the shards were lost to other workers; the store has the truth."""
-        LOG.warning("the endpoints of this worker were lost, and are asked for again")
+        """Discard all state, because other workers hold the shards; the store is authoritative."""
+        LOG.warning("shards lost, requesting them again")
         self._held = frozenset()
         self._shaken.set()
         self._recorder.drop_everything()
@@ -159,12 +159,12 @@ class Deliverer:
                         await (self._read_all() if heard.missed else self._read(heard.signals))
                         heard = None
                     except Exception:
-                        LOG.exception("changed endpoints could not be read, again in %.0f s", RETRY)
+                        LOG.exception("changed endpoints could not be read, retrying in %.0f s", RETRY)
                         heard = Heard(frozenset(), missed=True)
                         await asyncio.sleep(RETRY)
 
     async def _read(self, signals: frozenset[Signal]) -> None:
-        """Take up what changed about these endpoints."""
+        """Load the changes of these endpoints."""
         for signal in signals:
             if signal.id is not None and shard_of(signal.id) in self._held:
                 subscriber = await self._log.subscriber(signal.tenant, signal.id)
@@ -174,14 +174,14 @@ class Deliverer:
                     await self._serve(subscriber)
 
     async def _read_all(self) -> None:
-        """Take up what changed about any endpoint of the shards that are held."""
+        """Load the changes of all endpoints of the held shards."""
         found = {(one.tenant, one.endpoint.id): one for one in await self._log.subscribers(sorted(self._held))}
         await self._leave(*(self._queues.keys() - found.keys()))
         for subscriber in found.values():
             await self._serve(subscriber)
 
     async def _serve(self, subscriber: Subscriber) -> None:
-        """Begin to serve the endpoint, or go on with what changed about it and what was asked to be sent again."""
+        """Start to serve the endpoint, or apply its changes and requeued deliveries."""
         async with self._serving:
             queue = self._queues.get((subscriber.tenant, subscriber.endpoint.id))
             if queue is not None:
@@ -191,14 +191,14 @@ class Deliverer:
                 await self._begin(EndpointQueue(subscriber))
 
     async def _leave(self, *endpoints: Key) -> None:
-        """Drop endpoints that were deleted or disabled."""
+        """Stop serving deleted or disabled endpoints."""
         async with self._serving:
             self._drop(*endpoints)
 
     async def _begin(self, queue: EndpointQueue) -> None:
-        """Its shard may have been given up or lost before or while the store is asked: then it is another worker's."""
+        """Start to serve the endpoint, unless its shard is released or lost meanwhile."""
         key = queue.key
-        await self._recorder.flush(everything=True)  # an earlier queue of the endpoint may have something left
+        await self._recorder.flush(everything=True)  # an earlier queue of the endpoint may have unrecorded results
         known = await self._log.known(*key, queue.subscriber.checkpoint)
         if shard_of(key[1]) not in self._held:
             return
@@ -213,7 +213,7 @@ class Deliverer:
             self._intakes[key] = asyncio.create_task(self._take_events(queue, known), name=f"webhooks {key[1]}")
 
     async def _restore(self, queue: EndpointQueue) -> None:
-        """Take up the open deliveries that the store knows of, once it knows what became of those in hand."""
+        """Load the open deliveries from the store, after recording the running ones."""
         with queue.restoring():
             await self._recorder.flush(everything=True)
             found = await self._log.open(*queue.key)
@@ -228,7 +228,7 @@ class Deliverer:
         self._sending.dispatch_ready(queue)
 
     def _drop(self, *endpoints: Key) -> list[EndpointQueue]:
-        """Serve these no longer; answers the queues of those that were served."""
+        """Stop serving these endpoints; return the queues of those that were served."""
         queues = []
         for key in endpoints:
             if (intake := self._intakes.pop(key, None)) is not None:
@@ -241,9 +241,10 @@ class Deliverer:
         return queues
 
     async def _take_events(self, queue: EndpointQueue, known: frozenset[tuple[bool, int]]) -> None:
-        """Feed the queue as far ahead as there is room. `known` are positions beyond its beginning that have a delivery already.
+        """Fill the queue as far ahead as there is room.
 
-        When a log is another one than was read, everything is lost: what is in hand may be of it, and the store has the truth.
+        `known` are later positions that already have a delivery. If a log was replaced, all state is discarded, because
+        it may refer to the old one; the store is authoritative.
         """
         tenant, endpoint = queue.key
         begun = queue.taken_up_to.network.position < OPEN_END
@@ -252,10 +253,10 @@ class Deliverer:
                 taken = queue.taken_up_to
                 start = await self._nearest(tenant, taken)
                 if start.network.epoch != taken.network.epoch:
-                    # the network went back alone: its positions are others' by now
+                    # the network log alone went back, so that its positions denote other events
                     known = frozenset(place for place in known if not place[0])
                 queue.passed(start)
-                if not begun:  # else it would begin later after a crash, and miss what lies between
+                if not begun:  # otherwise it would start later after a crash and miss events
                     self._recorder.wake(queue)
                     await self._recorder.flush(everything=True)
                     begun = True
@@ -264,18 +265,18 @@ class Deliverer:
                         most = await queue.room()
                         await self._take_in(queue, await subscription.next(most), known)
             except CursorExpired:
-                LOG.warning("endpoint %s: the log is another one by now, deliveries go on in that", endpoint)
+                LOG.warning("endpoint %s: log was replaced, deliveries continue from the new one", endpoint)
                 self._lost()
                 return
             except Exception:
-                LOG.exception("endpoint %s: events could not be taken in, again in %.0f s", endpoint, RETRY)
+                LOG.exception("endpoint %s: events could not be read, retrying in %.0f s", endpoint, RETRY)
                 await asyncio.sleep(RETRY)
 
     async def _nearest(self, tenant: Tenant, taken: FeedPosition) -> FeedPosition:
-        """Return the position in the current epochs of the logs.
+        """Return that position in the logs' present epochs.
 
-        The checkpoint lies beside its own organisation's log and has gone back with it, if that has; the network's may
-        have done so alone, and what it tells again is sent again, under the same event ids.
+        The checkpoint is stored with the organisation's own log and goes back with it. The network log may go back
+        alone; events that it repeats are sent again with the same ids.
         """
         log = self._tailer.high_watermarks
         own, network = await log.confirmed(tenant), await log.lately(network_of(tenant.livemode))
@@ -294,7 +295,7 @@ class Deliverer:
         for event in batch.events:
             if (event.of_network, event.position) in known:
                 continue
-            if event.subject == subscriber.endpoint.id:  # that it was disabled is for others to hear
+            if event.subject == subscriber.endpoint.id:  # an endpoint is not told of its own disabling
                 continue
             if matches(subscriber.endpoint, event, filed=(event.product or event.subject) in filed):
                 self._sending.schedule(queue, queue.take(event, now, clock))
@@ -304,25 +305,25 @@ class Deliverer:
 
 
 def _dated(position: LogPosition, taken: LogPosition) -> LogPosition:
-    """With the time of the event that was taken in there: if another one stands there now, reading on tells."""
+    """Return the position with the time of the event taken there, so that reading detects another event in its place."""
     return replace(position, time=taken.time) if position.position == taken.position else position
 
 
 LOOK = 10.0
-"""Seconds between two looks at which places there are."""
+"""Seconds between queries of the databases."""
 SOON = 1.0
-"""The same while none could be told."""
+"""The same while the query fails."""
 
 
 class Serving:
-    """One a process. A place that is lost, or slow, holds up no other."""
+    """Runs a deliverer per database, so that a lost or slow one delays no other."""
 
     def __init__(self, places: DeliveryPlaces, deliverer: Callable[[DeliveryPlace], Deliverer]) -> None:
         self._places, self._deliverer = places, deliverer
         self._served: dict[str, tuple[asyncio.Event, asyncio.Task[None]]] = {}
 
     async def run(self, stop: asyncio.Event) -> None:
-        """Deliver until `stop`. Raises what ends a deliverer."""
+        """Deliver until `stop` is set. Raises the error of a deliverer that ends."""
         stopped = asyncio.create_task(stop.wait())
         try:
             while not stop.is_set():
@@ -338,11 +339,11 @@ class Serving:
             await self._leave(*self._served)
 
     async def _follow(self) -> bool:
-        """Serve the places that there are now; whether they could be told."""
+        """Start and stop deliverers by the present databases; return whether these could be queried."""
         try:
             places = {place.name: place for place in await self._places.current()}
         except Unavailable as error:
-            LOG.warning("where endpoints lie could not be asked for: %s", error)
+            LOG.warning("databases of endpoints could not be queried: %s", error)
             return False
         await self._leave(*(self._served.keys() - places.keys()))
         for name in places.keys() - self._served.keys():
@@ -352,7 +353,7 @@ class Serving:
         return True
 
     async def _leave(self, *names: str) -> None:
-        """Stop serving places after their attempts in progress."""
+        """Stop these deliverers after their running attempts."""
         left = [self._served.pop(name) for name in names]
         for stop, _ in left:
             stop.set()

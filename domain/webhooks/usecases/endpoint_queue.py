@@ -1,4 +1,4 @@
-"""One endpoint's deliveries on their way: in order for each subject, and no subject held up by another."""
+"""The open deliveries of one endpoint: in order within each subject, independent between subjects."""
 
 import asyncio
 from bisect import bisect
@@ -19,14 +19,14 @@ from domain.webhooks.ports import Subscriber
 
 
 class Lowest:
-    """The lowest of a set of positions that come and go."""
+    """A set of positions with fast access to the lowest."""
 
     def __init__(self) -> None:
         self._heap: list[int] = []
         self._present: set[int] = set()
 
     def add(self, position: int) -> None:
-        """One comes."""
+        """Add a position."""
         if position not in self._present:
             self._present.add(position)
             heappush(self._heap, position)
@@ -43,45 +43,46 @@ class Lowest:
 
 
 class Track:
-    """How far one log was taken in, and what of it is on its way."""
+    """Progress in one log: the position taken in, and the open and unrecorded positions."""
 
     def __init__(self, position: LogPosition) -> None:
         self.taken = position
         self.open, self.unrecorded = Lowest(), Lowest()
 
     def add(self, position: int) -> None:
-        """Add the position of an event that has become part of a delivery."""
+        """Add the position of an event that became part of a delivery."""
         self.open.add(position)
         self.unrecorded.add(position)
 
     def before(self, lowest: int | None) -> LogPosition:
-        """Right before that position, or how far everything was taken in."""
+        """Return the position before `lowest`, or the position taken in if nothing is open."""
         if lowest is None or lowest > self.taken.position:
-            # of what is on its way since before the log went back, nothing counts
+            # deliveries from before the log went back do not count
             return self.taken
         return self.taken.at(lowest - 1)
 
 
 AT_ONCE = 32
-"""POSTs to one endpoint at a time."""
+"""Maximum concurrent POSTs to one endpoint."""
 AT_ONCE_FAILING = 4
 FAILING_AFTER = 5
-"""Failures in a row after which fewer POSTs are made at a time."""
+"""Consecutive failures after which concurrency is reduced."""
 AHEAD = 200
-"""Events taken out of the log at a time."""
+"""Events read from the log at a time."""
 MOST_UNSENT = 1_000
-"""Events taken out of the log ahead of their first attempt, of those that wait for no window."""
+"""Maximum events without a window that are read ahead of their first attempt."""
 MOST_OPEN_FAILING = 2_000
-"""Instead of MOST_OPEN while the endpoint fails: many that do may not fill the memory, and more of it would fail as well."""
+"""Maximum open deliveries of a failing endpoint, instead of MOST_OPEN, so that many of them do not fill the memory."""
 PROBE = 60.0
-"""Seconds without an attempt after which such an endpoint is tried with one event more."""
+"""Seconds without an attempt after which a failing endpoint is probed with another event."""
 
 
 @dataclass(slots=True, eq=False)
 class Item:
-    """One open delivery, which its queue alone changes. `taken` and `due` are readings of the loop's clock, in seconds.
+    """An open delivery, changed by its queue only.
 
-    `events` are at hand from taking in until recording; `recorded` tells that the store has it.
+    `taken` and `due` are times of the loop's clock, in seconds. `events` are held until they are recorded; `recorded`:
+    the store has the delivery.
     """
 
     delivery: Delivery
@@ -93,33 +94,33 @@ class Item:
     sending: bool = False
     unsent: bool = False
     stored_body: bool = False
-    """What was sent before lies in the store and is sent again as it is."""
+    """Whether the body sent before is in the store, to be sent again unchanged."""
 
 
 Snapshot = tuple[Item, Delivery]
-"""An item, and its delivery as it was at some moment."""
+"""An item, and its delivery at some moment."""
 
 
 class EndpointQueue:
-    """The open deliveries of one subscriber: which is next, what the store does not know yet, and how far it has come.
+    """The open deliveries of one subscriber: their order, unrecorded changes and progress.
 
-    Its state is its own: those who take in, send or record report what happened. Only `room` and `drained` wait.
+    Callers report what happened; only `room` and `drained` wait.
     """
 
     def __init__(self, subscriber: Subscriber) -> None:
         self.subscriber = subscriber
-        """The endpoint as it is known here: as it was read last, and failing or well as its attempts have gone since."""
+        """The endpoint as last read, with the health that its attempts show since."""
         self.served = True
         """Whether this process serves the endpoint."""
         self.lost = False
-        """Whether another worker serves the endpoint by now, so that nothing of it is to be recorded here."""
+        """Whether another worker serves the endpoint, so that nothing may be recorded here."""
         self._items: dict[str, Item] = {}
         self._subjects: dict[str, deque[Item]] = {}
         self._ready: deque[Item] = deque()
         self._fresh: deque[Item] = deque()
         self._changed: dict[str, Item] = {}
         self._tracks = (Track(subscriber.checkpoint.own), Track(subscriber.checkpoint.network))
-        """Of its organisation's own log, and of the network's."""
+        """Progress in the organisation's own log and in the network log."""
         self._failures = self._in_flight = self._unsent = self._at_hand = 0
         self._finished: set[str] | None = None
         self._probing = False
@@ -128,31 +129,31 @@ class EndpointQueue:
 
     @property
     def key(self) -> tuple[Tenant, str]:
-        """Return whose endpoint it is, and which."""
+        """Tenant and id of the endpoint."""
         return self.subscriber.tenant, self.subscriber.endpoint.id
 
     @property
     def taken_up_to(self) -> FeedPosition:
-        """The position in the logs up to which events have been looked at."""
+        """The position in the logs up to which events were examined."""
         return FeedPosition(*(track.taken for track in self._tracks))
 
     @property
     def delivered_up_to(self) -> FeedPosition:
-        """Up to where everything is delivered, of what was taken in."""
+        """The position up to which all matching events are delivered."""
         return FeedPosition(*(track.before(track.open.value()) for track in self._tracks))
 
     @property
     def checkpoint(self) -> FeedPosition:
-        """Up to where everything is in the store, or needs nothing."""
+        """The position up to which all events are in the store, or need no delivery."""
         return FeedPosition(*(track.before(track.unrecorded.value()) for track in self._tracks))
 
     def endpoint_changed(self, subscriber: Subscriber) -> None:
-        """Know the endpoint as it was read again."""
+        """Update the endpoint after it was read again."""
         self.subscriber = subscriber
 
     @contextmanager
     def disabling(self) -> Iterator[None]:
-        """Count the endpoint as disabled from here on; as before when disabling it raises."""
+        """Treat the endpoint as disabled from here on; revert if disabling raises."""
         endpoint = self.subscriber.endpoint
         self._change_endpoint(replace(endpoint, status=EndpointStatus.DISABLED))
         try:
@@ -165,15 +166,15 @@ class EndpointQueue:
         self.subscriber = replace(self.subscriber, endpoint=endpoint)
 
     def give_up(self) -> None:
-        """Stop sending for an endpoint that another process serves; attempts in progress end and are recorded."""
+        """Stop serving the endpoint: nothing more is sent, running attempts end and are recorded."""
         self.served = False
 
     def lose(self) -> None:
-        """Another worker serves the endpoint by now."""
+        """Mark the endpoint as served by another worker."""
         self.lost = True
 
     async def drained(self) -> None:
-        """Wait until nothing is being sent."""
+        """Wait until no attempt is running."""
         await self._drained.wait()
 
     # How much is taken in
@@ -188,14 +189,14 @@ class EndpointQueue:
 
     @property
     def _stuck(self) -> bool:
-        """It fails, is full, and all that it holds waits for the next attempts of something."""
+        """Whether the endpoint fails, the queue is full, and everything in it waits for later attempts."""
         return self._fails and self._unsent < MOST_UNSENT and not self._in_flight and not self._ready
 
     async def room(self) -> int:
-        """Wait until events may be taken out of the log; answers how many.
+        """Wait until events may be read from the log; return how many.
 
-        The next attempts of an endpoint that fails may be hours away. So that it is noticed when it is well again, it is
-        given another event each minute: one after the other, until one of them can be sent.
+        The next attempts of a failing endpoint may be hours away. To notice its recovery, it gets another event each
+        minute, one at a time, until one can be sent.
         """
         while not self._has_room:
             if self._probing and self._stuck:
@@ -211,9 +212,9 @@ class EndpointQueue:
     # What comes in
 
     def take(self, event: LoggedEvent, now: float, at: datetime) -> Item:
-        """Take in an event that the endpoint wants: it joins a delivery that waits for its window, or becomes one.
+        """Add an event that matches: combine it with a delivery that waits for its window, or create one.
 
-        `now` is the loop's clock, `at` the same moment by the calendar.
+        `now` is the loop's clock, `at` the same moment as a date.
         """
         window = self.subscriber.endpoint.coalesce_seconds
         waiting = self._subjects.get(event.subject)
@@ -238,7 +239,7 @@ class EndpointQueue:
         return item
 
     def _keep(self, item: Item, event: LoggedEvent, *, first: bool = False) -> None:
-        """Have the event at hand, as long as there is room; without it all of the item's are read from the log again."""
+        """Hold the event if there is room; otherwise all events of the item are read from the log again."""
         if (first or item.events) and self._at_hand + len(event.body) <= QUEUE_BYTES:
             item.events = (*item.events, event)
             self._at_hand += len(event.body)
@@ -250,13 +251,13 @@ class EndpointQueue:
         item.events = ()
 
     def passed(self, position: FeedPosition) -> None:
-        """Everything up to there has been looked at."""
+        """Advance the position up to which events were examined."""
         for track, reached in zip(self._tracks, (position.own, position.network), strict=True):
             track.taken = reached
 
     @contextmanager
     def restoring(self) -> Iterator[None]:
-        """While the store is asked for open deliveries: of what is finished meanwhile its answer is out of date."""
+        """Track deliveries that finish during a query of open ones, whose result is then outdated."""
         self._finished = set()
         try:
             yield
@@ -264,7 +265,7 @@ class EndpointQueue:
             self._finished = None
 
     def restore(self, delivery: Delivery, now: float, due: float) -> Item | None:
-        """Go on with a delivery out of the store; None when it is under way already."""
+        """Add a delivery from the store; return None if it is in the queue already or just finished."""
         if delivery.id in self._items or delivery.id in (self._finished or ()):
             return None
         item = Item(delivery, now, due, recorded=True, stored_body=delivery.made > 0 or not delivery.positions)
@@ -274,7 +275,7 @@ class EndpointQueue:
         return item
 
     def _put(self, item: Item) -> None:
-        """In order of positions within the subject, behind whatever is being sent."""
+        """Insert in order of positions within the subject, after a delivery that is being sent."""
         self._items[item.delivery.id] = item
         waiting = self._subjects.setdefault(item.delivery.subject, deque())
         first = 1 if waiting and waiting[0].sending else 0
@@ -284,7 +285,7 @@ class EndpointQueue:
     # What is sent
 
     def is_head(self, item: Item) -> bool:
-        """Return whether nothing of its subject goes before it."""
+        """Return whether the item is the first of its subject."""
         waiting = self._subjects.get(item.delivery.subject)
         return waiting is not None and waiting[0] is item
 
@@ -292,13 +293,13 @@ class EndpointQueue:
         return not item.sending and self._items.get(item.delivery.id) is item and self.is_head(item)
 
     def make_ready(self, item: Item) -> None:
-        """Mark a due item as ready."""
+        """Mark the item as due."""
         if not item.ready and self._may_go(item):
             item.ready = True
             self._ready.append(item)
 
     def next(self) -> Item | None:
-        """Return what to send now, if anything may be sent; it counts as being sent until its attempt has ended."""
+        """Return the next item to send, if any; it counts as being sent until its attempt ends."""
         while self._ready and self._in_flight < (AT_ONCE_FAILING if self._fails else AT_ONCE):
             item = self._ready.popleft()
             item.ready = False
@@ -313,15 +314,15 @@ class EndpointQueue:
         return None
 
     def attempt_began(self, item: Item, body: bytes) -> None:
-        """Record that an attempt has started."""
+        """Record that the body is being POSTed."""
         item.delivery = item.delivery.sending(body)
 
     def attempt_ended(
         self, item: Item, verdict: Verdict, attempt: Attempt | None, *, at: datetime, due: float
     ) -> Item | None:
-        """Record the verdict on an attempt, or that there is nothing to send; return the item to schedule next.
+        """Record an attempt's verdict (`attempt` None: nothing was left to send); return what to schedule now.
 
-        That is the delivery itself, which is tried again at `due`, or what waited for it to be finished.
+        That is the delivery itself, retried at `due`, or the next of its subject.
         """
         item.delivery = item.delivery.attempted(attempt, verdict, at)
         item.due = due
@@ -333,7 +334,7 @@ class EndpointQueue:
         return item if item.delivery.is_open else self._remove(item)
 
     def attempt_not_made(self, item: Item, due: float) -> None:
-        """Something failed on our side: it is as if nothing had been sent, until `due`."""
+        """Record a failure on our side, as if nothing had been sent, until `due`."""
         item.due = due
         self._settle(item)
 
@@ -363,11 +364,11 @@ class EndpointQueue:
 
     @property
     def has_unrecorded(self) -> bool:
-        """Return whether anything is to be recorded, now or when it is a little older."""
+        """Whether anything must be recorded, now or later."""
         return bool(self._changed or self._fresh)
 
     def unrecorded(self, older_than: float) -> list[Snapshot]:
-        """Return what the store should learn now: what attempts changed, and what was taken in before that moment."""
+        """Return what to record now: changes by attempts, and deliveries older than that moment."""
         while self._fresh and self._fresh[0].taken < older_than:
             item = self._fresh.popleft()
             if not item.recorded and self._items.get(item.delivery.id) is item:
@@ -376,7 +377,7 @@ class EndpointQueue:
         return [(item, item.delivery) for item in changed.values()]
 
     def recorded(self, snapshots: Sequence[Snapshot]) -> None:
-        """Record that the store has the snapshots, so that their events are safe."""
+        """Mark snapshots as recorded; their events are safe."""
         for item, stored in snapshots:
             delivery = item.delivery
             self._tracks[delivery.network].unrecorded.discard(stored.positions)
@@ -388,12 +389,12 @@ class EndpointQueue:
                 self._let_go(item)
 
     def not_recorded(self, snapshots: Sequence[Snapshot]) -> None:
-        """Keep the snapshots that the store could not accept, to record them again."""
+        """Mark snapshots for another record, because the store failed."""
         for item, _ in snapshots:
             self._changed.setdefault(item.delivery.id, item)
 
 
 def _joins(last: Item, event: LoggedEvent) -> bool:
-    begun = last.sending or last.stored_body or last.delivery.body is not None  # what is sent again has the same bytes
+    begun = last.sending or last.stored_body or last.delivery.body is not None  # a repeated delivery has the same bytes
     begun = begun or len(last.delivery.positions) >= COMBINED
     return not begun and not last.delivery.tries and combinable(last.delivery.type, event.type)

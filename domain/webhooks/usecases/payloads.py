@@ -1,4 +1,4 @@
-"""The bytes that are POSTed, out of the log's envelopes: thin, or fat with the object as it was with the event's version."""
+"""Rendering of payloads from the log's envelopes: thin, or fat with the object at the event's version."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -17,23 +17,23 @@ from ports.unit_of_work import UnitOfWork
 
 _MOST_KEPT = 2_000
 _LARGEST_KEPT = 4 << 10
-"""Bytes of a thin body that is kept for the next endpoint: nearly all are smaller."""
+"""Maximum bytes of a thin body that is cached for other endpoints."""
 _MOST_LATER = 100
-"""Changes that are taken back to come to an earlier version."""
+"""Maximum changes that are undone to reach an earlier version."""
 
 
 @dataclass(frozen=True, slots=True)
 class ObjectsAsOf:
-    """What fat payloads carry: the present document with later changes taken back, as the log tells them."""
+    """Objects of fat payloads: the present document with later changes undone by the log."""
 
     uow: UnitOfWork
     events: EventReader
     codec: Codec
 
     async def as_of(self, tenant: Tenant, event: LoggedEvent) -> bytes | None:
-        """Return the object's JSON as the API returns it.
+        """Return the object's JSON, as reading it returns.
 
-        None when it has none, is another's, is too large, or cannot be worked out any more.
+        None if it has none, belongs to another organisation, is too large, or cannot be reconstructed.
         """
         if event.type.partition(".")[0] not in NOUNS or event.groups is not None:
             return None
@@ -52,14 +52,14 @@ class ObjectsAsOf:
 
 
 class Payloads:
-    """One a process: several endpoints get the very same thin body, if they may see the same of the event."""
+    """Renderer of payloads, which caches thin bodies for endpoints with the same view of the event."""
 
     def __init__(self, codec: Codec, rendering: PayloadRendering, objects: ObjectsAsOf) -> None:
         self._codec, self._rendering, self._objects = codec, rendering, objects
         self._thin: dict[tuple[str, frozenset[str] | None], bytes] = {}
 
     async def render(self, subscriber: Subscriber, events: Sequence[LoggedEvent]) -> bytes:
-        """Events of one subject, oldest first and at least one, as one body in the shape that the endpoint wants."""
+        """Render events of one subject, oldest first and at least one, as one body for the endpoint."""
         endpoint, latest = subscriber.endpoint, events[-1]
         if endpoint.payload == PayloadKind.FAT and subscriber.fat:
             whole = latest.body if len(events) == 1 else self._rendering.whole(self._combined(events))
@@ -71,7 +71,7 @@ class Payloads:
         return self._rendering.shaped(body, endpoint.api_version)
 
     def folded(self, events: Sequence[LoggedEvent]) -> LoggedEvent:
-        """Events of one subject, oldest first, as one that stands for them when others are combined with it."""
+        """Combine events of one subject, oldest first, into one for further combination."""
         return replace(events[-1], body=self._rendering.whole(self._combined(events)))
 
     def _combined(self, events: Sequence[LoggedEvent]) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""One attempt: the body, its signature, the POST, and the verdict on it."""
+"""One delivery attempt: body, signature, POST and verdict."""
 
 import asyncio
 import contextlib
@@ -38,10 +38,10 @@ from ports.clock import Clock
 from ports.telemetry import Span, SpanKind, Tracing, WorkMetrics
 
 WITHIN = 100
-"""Deliveries that a process shows as parts of one run's trace; those that follow are traces of their own, with a link to it: a
-run may tell of a hundred thousand changes, and no collector takes a trace of so many."""
+"""Maximum deliveries in one run's trace; further ones start their own traces with a link, because a run may cause a
+hundred thousand."""
 KNOWN = 1_000
-"""Runs of which it is remembered what they were traced as."""
+"""Runs whose trace contexts are cached."""
 LOG = logging.getLogger("joinery.webhooks")
 
 
@@ -52,7 +52,7 @@ class _Traced:
 
 
 class DeliveryObserver:
-    """Reports to `metrics` and `tracing`, where they are. One a place, as the log is."""
+    """Recorder of attempts in `metrics` and `tracing`, where present; one per database."""
 
     def __init__(self, log: DeliveryLog, metrics: WorkMetrics | None = None, tracing: Tracing | None = None) -> None:
         self._log, self._metrics, self._tracing = log, metrics, tracing
@@ -66,7 +66,7 @@ class DeliveryObserver:
         try:
             trace = await self._log.trace(tenant, run)
         except Exception as error:
-            LOG.debug("what %s was traced as is not known: %r", run, error)
+            LOG.debug("trace of %s could not be read: %r", run, error)
             return _Traced(None)
         known = self._runs.setdefault(key, _Traced(trace))
         if len(self._runs) > KNOWN:
@@ -75,7 +75,7 @@ class DeliveryObserver:
 
     @contextlib.asynccontextmanager
     async def attempt(self, subscriber: Subscriber, delivery: Delivery, body: bytes) -> AsyncIterator[Span | None]:
-        """Trace a POST as part of the run that its body tells of, or beside it; never raises for the store's troubles."""
+        """Trace a POST as part of its run's trace, or linked to it; never raises for errors of the store."""
         if self._tracing is None:
             yield None
             return
@@ -86,7 +86,7 @@ class DeliveryObserver:
         with self._tracing.span("webhook delivery", SpanKind.CLIENT, **related) as span:
             span.note(
                 http__request__method="POST",
-                server__address=urlsplit(endpoint.url).hostname,  # never more of the URL: people put keys into it
+                server__address=urlsplit(endpoint.url).hostname,  # only the host, because URLs may contain keys
                 joinery__delivery__id=delivery.id,
                 joinery__delivery__attempt=delivery.made + 1,
                 joinery__endpoint=endpoint.id,
@@ -99,7 +99,7 @@ class DeliveryObserver:
             yield span
 
     def ended(self, span: Span | None, sent: Sent, failure: str | None, seconds: float) -> None:
-        """Report how it ended; `failure` is the verdict's word for it."""
+        """Record the outcome; `failure` is the verdict's code."""
         if self._metrics is not None:
             self._metrics.delivery_attempted(failure or "succeeded", seconds)
         if span is not None:
@@ -111,11 +111,11 @@ class DeliveryObserver:
 KEPT_HEADERS = ("content-type", "retry-after", "webhook-delivery", "server")
 
 _AT_A_TIME = 32
-"""Events of one delivery that are read from the log at once."""
+"""Maximum events of one delivery read from the log at a time."""
 
 
 class Posting:
-    """Makes attempts; `agent` is the User-Agent."""
+    """Maker of attempts; `agent` is the User-Agent."""
 
     def __init__(
         self,
@@ -136,7 +136,7 @@ class Posting:
         self._clock, self._agent, self._delays = clock, agent, delays
 
     async def attempt(self, queue: EndpointQueue, item: Item) -> tuple[Verdict, Attempt | None]:
-        """Send the delivery once; no attempt is made when there is nothing to send any more."""
+        """Send the delivery once; make no attempt if there is nothing left to send."""
         subscriber = queue.subscriber
         body = await self._body(subscriber, item)
         if body is None:
@@ -171,20 +171,20 @@ class Posting:
         }
 
     async def _body(self, subscriber: Subscriber, item: Item) -> bytes | None:
-        """Return what is sent: once more what was sent before, or the events' own; None when they are no longer kept."""
+        """Return the body: the one sent before, or that of the events; None if they are no longer kept."""
         delivery = item.delivery
         if delivery.body is not None:
             return delivery.body
         if item.stored_body and (stored := await self._log.body(subscriber.tenant, delivery.id)) is not None:
             return stored
         events = item.events or await self._logged(subscriber, delivery)
-        # dropped by age, or a log that went back has another one there
+        # deleted by age, or replaced in a log that went back
         if not events or events[-1].id != delivery.event:
             return None
         return await self._payloads.render(subscriber, events)
 
     async def _logged(self, subscriber: Subscriber, delivery: Delivery) -> Sequence[LoggedEvent]:
-        """Return the delivery's events from the log, combining earlier ones while reading in batches."""
+        """Read the events from the log in batches, combining earlier ones meanwhile."""
         events: list[LoggedEvent] = []
         positions = delivery.positions
         view = View.network(subscriber.tenant) if delivery.network else View.own(subscriber.tenant)
@@ -196,9 +196,9 @@ class Posting:
 
 
 def signing_keys(vault: Vault, endpoint: Endpoint, sealed: SealedSecrets, now: datetime) -> tuple[bytes, ...]:
-    """Return the current signing key, and the previous one during a rotation.
+    """Return the keys that sign now: the present one, then the previous one during a rotation's overlap.
 
-    Raises ValueError when the secrets cannot be opened.
+    Raises ValueError if the secrets cannot be opened.
     """
     both = (sealed.current, sealed.previous if endpoint.rotation_at(now) else None)
     return tuple(key_of(vault.open(one, endpoint.id)["secret"]) for one in both if one is not None)

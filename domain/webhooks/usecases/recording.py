@@ -1,4 +1,4 @@
-"""Records what delivering came to, many deliveries in one transaction."""
+"""Recording of delivery results, many in one transaction."""
 
 import asyncio
 import logging
@@ -14,22 +14,22 @@ from domain.webhooks.ports import DeliveryLog, Progress
 from domain.webhooks.usecases.endpoint_queue import EndpointQueue, Snapshot
 
 PERIOD = 0.03
-"""Seconds between two transactions while there is something to record."""
+"""Seconds between transactions while there are results."""
 AGE = 0.5
-"""Seconds after which an open delivery is recorded though nothing has come of it yet."""
+"""Age in seconds at which an open delivery is recorded without a result."""
 CHECKPOINT_EVERY = 0.5
 NETWORK_EVERY = 60.0
-"""The network's log goes on for those, too, who see nothing of it."""
+"""Interval for checkpoints that change in the network log only."""
 SUCCESS_EVERY = timedelta(seconds=5)
 MOST_BEHIND = 2_000
-"""Outcomes that may wait for the store; beyond it nothing is sent."""
+"""Maximum results that wait for the store; beyond it nothing is sent."""
 _RETRY = 1.0
 
 LOG = logging.getLogger("joinery.webhooks")
 
 
 class Recorder:
-    """One a process. Idle, it asks nothing of anybody."""
+    """Recorder of delivery results, idle without results."""
 
     def __init__(self, log: DeliveryLog) -> None:
         self._log = log
@@ -46,23 +46,23 @@ class Recorder:
 
     @property
     def keeps_up(self) -> bool:
-        """Return whether more may be sent; `run` calls when it is over."""
+        """Whether more may be sent; `run` reports the end of a stall."""
         self._stalled = self._stalled or self._behind >= MOST_BEHIND
         return self._behind < MOST_BEHIND
 
     def register(self, queue: EndpointQueue) -> None:
-        """From now on the queue is looked at."""
+        """Start to record the queue."""
         self._queues.add(queue)
         self._checkpoints[queue] = (queue.subscriber.checkpoint, 0.0)
         self.wake(queue)
 
     def leave(self, queue: EndpointQueue) -> None:
-        """Record the rest of a queue, then forget it."""
+        """Stop recording the queue after its last results."""
         self._queues.discard(queue)
         self.wake(queue)
 
     def drop_everything(self) -> None:
-        """Others record from now on."""
+        """Discard all queues, because other workers record them."""
         for queue in self._queues | self._busy:
             queue.lose()
         self._queues.clear()
@@ -71,7 +71,7 @@ class Recorder:
         self._behind = 0
 
     def wake(self, queue: EndpointQueue) -> None:
-        """Something about the queue may be to be recorded."""
+        """Schedule a check of the queue."""
         if not queue.lost:
             self._busy.add(queue)
             self._news.set()
@@ -79,16 +79,7 @@ class Recorder:
     def on_attempt_ended(
         self, queue: EndpointQueue, *, succeeded: bool, at: datetime, turned: bool, size: int = 0
     ) -> None:
-        """Record that an attempt ended.
-
-        Args:
-            queue: The queue of the endpoint.
-            succeeded: Whether the attempt succeeded.
-            at: The time of the end.
-            turned: Whether the endpoint began to fail, or recovered.
-            size: The size of the body in bytes.
-
-        """
+        """Note an ended attempt. `turned`: the endpoint's health changed with it; `size` is its body's."""
         self._behind += 1 + size // OUTCOME_BYTES
         if succeeded:
             recorded = self._recorded_success.get(queue)
@@ -99,7 +90,10 @@ class Recorder:
         self.wake(queue)
 
     async def run(self, lost: Callable[[], None], relieved: Callable[[], None]) -> None:
-        """Record until cancelled. `lost` is called when the shards are others' by now, `relieved` when more may be sent again."""
+        """Record until cancelled.
+
+        `lost` is called if other workers hold the shards, `relieved` when sending may resume.
+        """
         while True:
             await self._news.wait()
             await asyncio.sleep(PERIOD)
@@ -112,13 +106,13 @@ class Recorder:
             except LeaseLost:
                 lost()
             except Exception:
-                LOG.exception("deliveries could not be recorded, again in %.0f s", _RETRY)
+                LOG.exception("deliveries could not be recorded, retrying in %.0f s", _RETRY)
                 await asyncio.sleep(_RETRY)
             if self._busy:
                 self._news.set()
 
     async def flush(self, *, everything: bool = False) -> None:
-        """Record what there is; `everything` does not wait until open deliveries are a little older."""
+        """Record present results; `everything` includes young open deliveries."""
         async with self._one_at_a_time:
             now = asyncio.get_running_loop().time()
             progress, snapshots = self._collect(now, everything=everything)
@@ -127,7 +121,7 @@ class Recorder:
                 try:
                     await self._log.record(progress)
                 except BaseException:
-                    self._put_back(progress, snapshots)
+                    self._restore(progress, snapshots)
                     raise
             self._behind -= min(behind, self._behind)
             for queue, recorded in snapshots.items():
@@ -149,7 +143,7 @@ class Recorder:
             )
             moved = queue.checkpoint.numbers != position.numbers
             if moved and (everything or now - moment >= pause):
-                # what this very transaction stores is safe only after it: the position of before is recorded
+                # results of this transaction are safe only after it, so the earlier position is recorded
                 progress.checkpoint[key] = position = queue.checkpoint
                 self._checkpoints[queue] = (position, now)
             self._collect_health(queue, key, progress)
@@ -167,7 +161,7 @@ class Recorder:
         if queue in self._failing:
             progress.failing[key] = self._failing.pop(queue)
 
-    def _put_back(self, progress: Progress, snapshots: dict[EndpointQueue, list[Snapshot]]) -> None:
+    def _restore(self, progress: Progress, snapshots: dict[EndpointQueue, list[Snapshot]]) -> None:
         for queue, not_recorded in snapshots.items():
             queue.not_recorded(not_recorded)
             key = queue.key

@@ -1,4 +1,4 @@
-"""Secrets of endpoints: signatures made with them, and former ones kept beside their audit entries, for undoing."""
+"""Signatures of endpoints, and former secrets that are stored for undoing."""
 
 import base64
 import hmac
@@ -23,19 +23,19 @@ def key_of(secret: str) -> bytes:
 
 
 def signature(keys: Iterable[bytes], id: str, timestamp: int, body: bytes) -> str:
-    """Return the header `webhook-signature`: `v1,<base64>` for each key, the current one first, separated by spaces."""
+    """Return the header `webhook-signature`: `v1,<base64>` for each key, current one first, separated by spaces."""
     signed = f"{id}.{timestamp}.".encode() + body
     return " ".join("v1," + base64.b64encode(hmac.digest(key, signed, "sha256")).decode() for key in keys)
 
 
 @dataclass(frozen=True, slots=True)
 class FormerSecrets:
-    """What is kept is sealed for its entry, and for the endpoint once it comes back."""
+    """Former secrets of endpoints, sealed for their audit entry and resealed for the endpoint when restored."""
 
     vault: Vault
 
     async def opened(self, tx: Tx, endpoint: Endpoint) -> dict[str, Any] | None:
-        """Return what of an endpoint the audit log does not tell, to be kept sealed; None where its secrets cannot be read."""
+        """Return what the audit log omits of an endpoint, for sealing; None if its secrets cannot be opened."""
         sealed = await tx[WebhookStore].secrets(endpoint.id)
         if sealed is None:
             return None
@@ -55,19 +55,19 @@ class FormerSecrets:
         }
 
     async def keep(self, tx: Tx, entry: str, opened: Mapping[str, Any] | None) -> None:
-        """Keep that beside the audit entry, if there is anything."""
+        """Store that with the audit entry, if not None."""
         if opened is not None:
             await tx[AuditLog].keep(entry, self.vault.seal(opened, entry))
 
     async def kept(self, tx: Tx, entry: str) -> Mapping[str, Any]:
-        """Return what was kept beside the audit entry. Raises UndoUnavailable."""
+        """Return what is stored with the audit entry. Raises UndoUnavailable."""
         sealed = await tx[AuditLog].kept(entry)
         try:
             kept = self.vault.open(sealed, entry) if sealed else None
         except ValueError:
             kept = None
         if kept is None:
-            raise UndoUnavailable("The former secret is kept no longer.")
+            raise UndoUnavailable("The former secret is no longer kept.")
         return kept
 
     def resealed(self, endpoint: Endpoint, kept: Mapping[str, Any]) -> SealedSecrets:
@@ -77,8 +77,8 @@ class FormerSecrets:
 
 
 def signing(kept: Mapping[str, Any], now: datetime) -> dict[str, Any]:
-    """Return the fields of an endpoint that describe its secrets."""
-    told = kept["rotation"]
-    until = datetime.fromisoformat(told["until"]) if told else now
-    rotation = Rotation(until, told["last4"]) if now < until else None
+    """Return the fields of an endpoint that depend on its stored secrets."""
+    stored_rotation = kept["rotation"]
+    until = datetime.fromisoformat(stored_rotation["until"]) if stored_rotation else now
+    rotation = Rotation(until, stored_rotation["last4"]) if now < until else None
     return {"secret_last4": kept["secrets"][0][-4:], "rotation": rotation}

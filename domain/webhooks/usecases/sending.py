@@ -1,4 +1,4 @@
-"""Sends what is due: of each subject the first delivery, of each endpoint as many at a time as its queue lets go."""
+"""Scheduling of attempts: the first delivery of each subject, limited per endpoint by its queue."""
 
 import asyncio
 import contextlib
@@ -18,8 +18,8 @@ from ports.clock import Clock
 from ports.unit_of_work import UnitOfWork
 
 RETRY = 1.0
-"""Seconds until what failed on our side is tried again."""
-_COMPLAIN_EVERY = 10.0
+"""Seconds until a retry after a failure on our side."""
+_LOG_INTERVAL = 10.0
 
 LOG = logging.getLogger("joinery.webhooks")
 
@@ -27,7 +27,7 @@ _CONTEXT = AuditContext(Actor("service", "webhooks"), "webhooks.disable")
 
 
 class Sending:
-    """One a process. `on_disabled` is called with the queue of an endpoint that has just been disabled."""
+    """Scheduler of attempts. `on_disabled` is called with the queue of an endpoint that was just disabled."""
 
     def __init__(
         self,
@@ -44,11 +44,11 @@ class Sending:
         self._order = count()
         self._due_changed = asyncio.Event()
         self._attempts: set[asyncio.Task[None]] = set()
-        self._complained = float("-inf")
+        self._logged_at = float("-inf")
         self._stopping = False
 
     async def run(self) -> None:
-        """Make ready what falls due, until cancelled."""
+        """Make due items ready until cancelled."""
         loop = asyncio.get_running_loop()
         while True:
             self._due_changed.clear()
@@ -63,11 +63,11 @@ class Sending:
                     await self._due_changed.wait()
 
     def stop(self) -> None:
-        """Begin nothing more."""
+        """Start no further attempts."""
         self._stopping = True
 
     async def close(self, grace: float) -> None:
-        """Give attempts in hand `grace` seconds to end, then cancel them."""
+        """Give running attempts `grace` seconds to end, then cancel them."""
         if self._attempts:
             _, late = await asyncio.wait(self._attempts, timeout=grace)
             for attempt in late:
@@ -75,7 +75,7 @@ class Sending:
             await asyncio.gather(*late, return_exceptions=True)
 
     def schedule(self, queue: EndpointQueue, item: Item) -> None:
-        """Have it sent once it is due and nothing of its subject goes before it; `dispatch_ready` sends what is due already."""
+        """Schedule the item for when it is due and first of its subject; `dispatch_ready` sends due ones."""
         if not queue.is_head(item):
             return
         if item.due <= asyncio.get_running_loop().time():
@@ -85,12 +85,12 @@ class Sending:
             self._due_changed.set()
 
     def drop_unserved(self) -> None:
-        """Let go of what waits in queues that are no longer served: it may wait for hours."""
+        """Drop scheduled items of queues that are no longer served."""
         self._due = [entry for entry in self._due if entry[2].served]
         heapify(self._due)
 
     def dispatch_ready(self, queue: EndpointQueue) -> None:
-        """Send what is ready and may go."""
+        """Send the items that are ready, within the limits."""
         if self._stopping or not queue.served:
             return
         while self._recorder.keeps_up and (item := queue.next()) is not None:
@@ -102,20 +102,20 @@ class Sending:
         try:
             verdict, attempt = await self._posting.attempt(queue, item)
         except Exception as error:
-            self._complain(item, error)
+            self._log_failure(item, error)
             queue.attempt_not_made(item, asyncio.get_running_loop().time() + RETRY)
             self.schedule(queue, item)
         else:
             await self._conclude(queue, item, verdict, attempt)
 
-    def _complain(self, item: Item, error: Exception) -> None:
-        """Log that deliveries cannot be attempted, at most once in ten seconds, because all due deliveries fail together."""
+    def _log_failure(self, item: Item, error: Exception) -> None:
+        """Log a failure on our side, at most every ten seconds, because it mostly affects all deliveries."""
         now = asyncio.get_running_loop().time()
-        if now - self._complained >= _COMPLAIN_EVERY:
-            self._complained = now
+        if now - self._logged_at >= _LOG_INTERVAL:
+            self._logged_at = now
             known = isinstance(error, Unavailable)
             cause = error if known else f"{type(error).__name__} (delivery {item.delivery.id})"
-            LOG.warning("deliveries could not be attempted, again in %.0f s: %s", RETRY, cause, exc_info=not known)
+            LOG.warning("deliveries could not be attempted, retrying in %.0f s: %s", RETRY, cause, exc_info=not known)
 
     async def _conclude(self, queue: EndpointQueue, item: Item, verdict: Verdict, attempt: Attempt | None) -> None:
         now, failing_since = self._clock.now(), queue.subscriber.endpoint.failing_since
@@ -138,6 +138,6 @@ class Sending:
                 async with self._uow.begin(queue.subscriber.tenant, _CONTEXT) as tx:
                     await self._service.disable(tx, endpoint.id, reason)
         except Exception:
-            LOG.exception("endpoint %s could not be disabled; its next failure will try again", endpoint.id)
+            LOG.exception("endpoint %s could not be disabled, retrying at its next failure", endpoint.id)
         else:
             self._on_disabled(queue)

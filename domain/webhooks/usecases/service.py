@@ -1,4 +1,4 @@
-"""Manage webhook endpoints and deliveries, and disable endpoints that no longer answer."""
+"""Management of endpoints and deliveries."""
 
 import base64
 import secrets
@@ -57,13 +57,16 @@ from ports.clock import Clock
 from ports.unit_of_work import Tx, UnitOfWork
 
 FORECAST = timedelta(days=7)
-"""How far back a preview looks to tell what an endpoint would have got."""
+"""Period of events that a forecast covers."""
 _SECRET_BYTES = 32
 
 
 @dataclass(frozen=True)
 class WebhookService(ResourceService[Endpoint]):
-    """`allowed_hosts` (`host`, `host:port`) may be private ones; `describe` makes the resource that events carry."""
+    """Management of endpoints.
+
+    `allowed_hosts` (`host`, `host:port`) may be private; `describe` returns the resource for events.
+    """
 
     kind: ClassVar = Endpoint
     prefix: ClassVar = "whe"
@@ -77,11 +80,16 @@ class WebhookService(ResourceService[Endpoint]):
         return tx[WebhookStore]
 
     async def create_with_secret(self, tx: Tx, new: Mapping[str, Any], version: str) -> tuple[Endpoint, str]:
-        """Create an endpoint and its secret, which is never shown again; events have the shape of `version` unless `new` says.
+        """Create an endpoint with a secret that is shown once.
 
-        It gets what is appended to the log from now on. Raises InvalidRequest for `*` beside other types; Unprocessable
-        for a URL that is never POSTed to and for filters that name unknown sources or categories; FeatureUnavailable
-        for fat payloads that the plan does not include; Conflict when there are as many endpoints as may be.
+        Events have the shape of `version` unless `new` sets one. The endpoint receives events that are appended from
+        now on.
+
+        Raises:
+            InvalidRequest: `*` is combined with other types.
+            Unprocessable: The URL is not allowed, or filters name unknown sources or categories.
+            FeatureUnavailable: The plan does not include fat payloads.
+            Conflict: There are MOST_ENDPOINTS endpoints.
         """
         secret = _new_secret()
         endpoint = self._row(tx, {"api_version": version, "secret_last4": secret[-4:], **new})
@@ -92,12 +100,12 @@ class WebhookService(ResourceService[Endpoint]):
 
     async def _add(self, tx: Tx, endpoint: Endpoint, secrets: SealedSecrets) -> None:
         if await tx[WebhookStore].count() >= MOST_ENDPOINTS:
-            raise Conflict(f"There are {MOST_ENDPOINTS} endpoints already, the most there may be; delete one first.")
+            raise Conflict(f"There are {MOST_ENDPOINTS} endpoints, the maximum. Delete one first.")
         await tx[WebhookStore].add(endpoint, secrets, await self._now(tx))
         await tx[AuditLog].add(AUDITED.created(endpoint))
 
     async def _now(self, tx: Tx) -> FeedPosition:
-        """From where on an endpoint is served: what was committed before is not for it."""
+        """Return the present end of the logs, from which an endpoint is served."""
         own = LogPosition(position=await tx[EventLog].high_watermark())
         try:
             async with tx.savepoint():
@@ -115,15 +123,15 @@ class WebhookService(ResourceService[Endpoint]):
     ) -> Endpoint:
         """Change an endpoint, as ResourceService.update does.
 
-        Enabling it clears why it was disabled, and it gets what is appended from now on; disabling it fails what is on
-        its way. Raises what `create_with_secret` raises for settings as well.
+        Enabling it clears why it was disabled, and it receives events from now on; disabling it fails open deliveries.
+        Raises what `create_with_secret` raises for settings as well.
         """
         after = await super().update(tx, id, changes, expected, exact)
         await _forecast(tx, after)
         return after
 
     def _derive(self, before: Endpoint, changes: dict[str, Any]) -> Mapping[str, Any]:
-        """Clear the reason that the service set when the status changes."""
+        """Clear the reason of the service when the status changes."""
         return {**changes, "disabled_for": None, "failing_since": None} if "status" in changes else changes
 
     async def _save(self, tx: Tx, before: Endpoint, after: Endpoint) -> Endpoint:
@@ -136,7 +144,7 @@ class WebhookService(ResourceService[Endpoint]):
         return after
 
     async def delete(self, tx: Tx, id: str) -> None:
-        """Stop every delivery and forget the endpoint and its secrets. Raises NotFound."""
+        """Delete the endpoint and its secrets; its open deliveries fail. Raises NotFound."""
         endpoint = await self.get(tx, id, lock=True)
         kept = await self._former.opened(tx, endpoint)
         await tx[WebhookStore].remove(id)
@@ -148,9 +156,10 @@ class WebhookService(ResourceService[Endpoint]):
         return super()._load({**fields, "disabled_for": reason["code"]} if reason else fields)
 
     async def _restore(self, tx: Tx, id: str, values: Mapping[str, Any], entry: str) -> None:
-        """Create a deleted endpoint again, under its id and with its secrets, kept with that audit entry.
+        """Recreate a deleted endpoint with its id and the secrets stored with that audit entry.
 
-        It gets what is appended from now on. Raises UndoUnavailable where they are kept no longer, and what `create_with_secret` raises.
+        It receives events from now on. Raises UndoUnavailable if the secrets are no longer kept, and what
+        `create_with_secret` raises.
         """
         kept = await self._former.kept(tx, entry)
         made = {"id": id, "created_at": datetime.fromisoformat(kept["created_at"]), "version": kept["version"] + 1}
@@ -165,9 +174,9 @@ class WebhookService(ResourceService[Endpoint]):
             await self.update(tx, id, changes, exact=exact)
 
     async def _restore_secret(self, tx: Tx, id: str, entry: str) -> None:
-        """Have the secret sign again that was replaced with that audit entry, and the one it had beside it while that lasts.
+        """Restore the secret that was replaced with that audit entry, and its predecessor during its overlap.
 
-        Raises NotFound; UndoUnavailable where it is kept no longer.
+        Raises NotFound; UndoUnavailable if the secret is no longer kept.
         """
         before = await self.get(tx, id, lock=True)
         kept = await self._former.kept(tx, entry)
@@ -175,14 +184,14 @@ class WebhookService(ResourceService[Endpoint]):
         await self._replace_secrets(tx, before, after, self._former.resealed(after, kept))
 
     async def _replace_secrets(self, tx: Tx, before: Endpoint, after: Endpoint, sealed: SealedSecrets) -> None:
-        """Save the endpoint with other secrets; the former ones are kept with the audit entry."""
+        """Save the endpoint with other secrets; the former ones are stored with the audit entry."""
         replaced = await self._former.opened(tx, before)
         await tx[WebhookStore].save(after, expected_version=before.version)
         await tx[WebhookStore].seal(before.id, sealed)
         await self._former.keep(tx, await tx[AuditLog].add(AUDITED.updated(before, after)), replaced)
 
     async def rotate_secret(self, tx: Tx, id: str, overlap_hours: int) -> tuple[Endpoint, str]:
-        """Create a new secret, returned once; the current one stays valid for the overlap.
+        """Create a new secret, shown once; the present one also signs during the overlap, earlier ones do not.
 
         Raises NotFound.
         """
@@ -201,14 +210,14 @@ class WebhookService(ResourceService[Endpoint]):
         return await tx[WebhookStore].deliveries(replace(wanted, endpoint=id), page_request)
 
     async def delivery(self, tx: Tx, id: str, delivery: str) -> Delivery:
-        """One delivery of the endpoint. Raises NotFound."""
+        """Return a delivery of the endpoint. Raises NotFound."""
         await self.get(tx, id)
         return existing(await tx[WebhookStore].delivery(id, delivery))
 
     async def resend(self, tx: Tx, id: str, delivery: str) -> Delivery:
-        """Have a finished delivery sent again at once, the same bytes under the same webhook-id, with a fresh schedule.
+        """Resend a finished delivery at once, with the same bytes and webhook-id and a new schedule.
 
-        Raises NotFound; Conflict for a disabled endpoint and for a delivery that is still on its way.
+        Raises NotFound; Conflict for a disabled endpoint and for an open delivery.
         """
         endpoint = await self.get(tx, id, lock=True)
         before = existing(await tx[WebhookStore].delivery(id, delivery, lock=True))
@@ -222,9 +231,9 @@ class WebhookService(ResourceService[Endpoint]):
         return after
 
     async def recover(self, tx: Tx, id: str, made: RecoveryRange) -> Recovery:
-        """Have what failed of what was made in that range sent again, the oldest first, as much as may be under way.
+        """Requeue failed deliveries created in that range, oldest first, up to the maximum of open ones.
 
-        Raises NotFound; InvalidRequest unless since lies before until; Conflict for a disabled endpoint.
+        Raises NotFound; InvalidRequest unless since is before until; Conflict for a disabled endpoint.
         """
         endpoint = await self.get(tx, id, lock=True)
         since, until = made.since, made.until or tx.now
@@ -238,7 +247,7 @@ class WebhookService(ResourceService[Endpoint]):
         return recovery
 
     async def test(self, tx: Tx, id: str) -> Delivery:
-        """Have a `webhook.test` event sent now, whatever the endpoint subscribes to.
+        """Send a `webhook.test` event now, whatever the endpoint subscribes to.
 
         Raises NotFound; Conflict for a disabled endpoint.
         """
@@ -265,9 +274,10 @@ class WebhookService(ResourceService[Endpoint]):
         return delivery
 
     async def emit_sample(self, tx: Tx, type: str) -> Event:
-        """Append a made-up event of the type to the sandbox's log: feed, stream and endpoints get it like a real one.
+        """Append a sample event of the type to the test mode's log.
 
-        Raises Conflict in live mode, InvalidRequest for a type that there is no sample of.
+        Feed, stream and endpoints receive it like a real one. Raises Conflict in live mode, InvalidRequest for a type
+        without a sample.
         """
         if tx.tenant.livemode:
             raise Conflict("Samples are sent in test mode only; use a test key (svc_test_…).")
@@ -281,9 +291,9 @@ class WebhookService(ResourceService[Endpoint]):
         return event
 
     async def disable(self, tx: Tx, id: str, reason: DisabledReason) -> None:
-        """Disable an endpoint with an event; open deliveries fail.
+        """Disable an endpoint on the service's behalf: open deliveries fail and an event reports it.
 
-        Nothing happens to one that is gone or disabled already.
+        A deleted or disabled endpoint is ignored.
         """
         before = await tx[WebhookStore].get(id, lock=True)
         if before is None or before.status != EndpointStatus.ENABLED:
@@ -296,9 +306,9 @@ class WebhookService(ResourceService[Endpoint]):
         await tx[EventLog].append([Event("delivery.disabled", id, after.version, data)])
 
     async def end_rotation(self, tx: Tx, id: str) -> None:
-        """Forget the former secret once its overlap is over; nothing that people see changes by that.
+        """Delete the former secret once its overlap has ended, which changes nothing visible.
 
-        Nothing happens to an endpoint that is gone, or whose rotation lasts.
+        Deleted endpoints and running rotations are ignored.
         """
         before, sealed = await tx[WebhookStore].get(id, lock=True), await tx[WebhookStore].secrets(id)
         if before is None or sealed is None or before.rotation is None or before.rotation_at(tx.now):
@@ -330,7 +340,7 @@ class WebhookService(ResourceService[Endpoint]):
 
 
 async def _refuse_unknown(tx: Tx, filters: Filters) -> None:
-    """Raise Unprocessable for unknown sources and categories; catalogues may be unknown until the tenant is licensed."""
+    """Refuse unknown sources and categories; catalogues may be ones that the tenant cannot see yet."""
     for place, category in enumerate(filters.categories):
         if category not in categories.everything():
             detail = "There is no such category; GET /v1/categories has them all."
@@ -342,7 +352,7 @@ async def _refuse_unknown(tx: Tx, filters: Filters) -> None:
 
 
 async def _forecast(tx: Tx, endpoint: Endpoint) -> None:
-    """In a dry run, what the endpoint would have got lately."""
+    """Add the endpoint's forecast to a dry run."""
     if tx.dry:
         tx.recorded.forecasts["forecast"] = await tx[WebhookStore].forecast(endpoint, tx.now - FORECAST)
 
@@ -352,7 +362,7 @@ def _new_secret() -> str:
 
 
 async def wake_endpoints(tx: Tx) -> None:
-    """Have workers look at the tenant's endpoints anew: they serve only those that are not held back."""
+    """Notify workers to reload the tenant's endpoints, because they serve only those that are not held back."""
     for endpoint in (await tx[WebhookStore].page(PageRequest(limit=100))).items:
         await tx[WebhookStore].wake(endpoint.id)
 
@@ -377,7 +387,7 @@ _BATCH = 100
 
 @dataclass(frozen=True, slots=True)
 class Rotations:
-    """What the leading scheduler ticks. A former secret signs no longer than its overlap, whenever this comes by."""
+    """Tick of the leading scheduler. A former secret never signs beyond its overlap, even before this runs."""
 
     uow: UnitOfWork
     log: DeliveryLog
@@ -385,7 +395,7 @@ class Rotations:
     clock: Clock
 
     async def end_lapsed(self) -> int:
-        """End what is over, one transaction an endpoint; answers how many there were."""
+        """End rotations whose overlap is over, in one transaction each; return their number."""
         ended = 0
         while lapsed := await self.log.lapsed_rotations(self.clock.now(), _BATCH):
             for tenant, endpoint in lapsed:

@@ -135,7 +135,7 @@ def test_one_event_is_itself() -> None:
 
 
 def test_nothing_cannot_be_combined() -> None:
-    with pytest.raises(ValueError, match="nothing"):
+    with pytest.raises(ValueError, match="no events"):
         combined([])
 
 
