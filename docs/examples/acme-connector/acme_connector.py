@@ -41,7 +41,7 @@ def _form(**properties: Any) -> dict[str, Any]:
 
 @hookimpl
 def joinery_connectors() -> list[ConnectorSpec]:
-    """The connector `acme`."""
+    """Return the connector `acme`."""
     spec = ConnectorSpec(
         name="acme",
         title="Acme price list",
