@@ -390,7 +390,7 @@ async def test_an_export_whose_attempts_die_is_told_to_have_failed(desk: Desk) -
     desk.objects.gate.set()
     await desk.work()
     ended = await desk.stored(asked)
-    assert (ended.status, ended.deaths) == ("failed", 3) and "sudden end" in str(ended.error)
+    assert (ended.status, ended.deaths) == ("failed", 3) and "interrupted" in str(ended.error)
     [(status, error)] = await desk.told()
     assert status == "failed" and error == ended.error
     await desk.sweep()

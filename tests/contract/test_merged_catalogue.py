@@ -80,7 +80,7 @@ async def test_two_products_become_one_and_two_again(shop: Shop) -> None:
     after = await shop.documents(versions=True)
     assert json.loads(after[theirs.id])["version"] > json.loads(whole[theirs.id])["version"]
     assert after[other.id] == whole[other.id]
-    with pytest.raises(Conflict, match="undone already"):
+    with pytest.raises(Conflict, match="already undone"):
         await shop.undo(merge)
 
 
@@ -210,9 +210,7 @@ async def chain(shop: Shop, dice: random.Random, steps: int) -> None:
             try:
                 await shop.merge(*two)
             except Conflict as refused:
-                assert (
-                    "one item" in str(refused) or "keeps these apart" in str(refused) or "pair of these" in str(refused)
-                )
+                assert "already merged" in str(refused) or "keeps these apart" in str(refused)
         if step % 10 == 9:
             await _consistent(shop, before)
     while applied := await _applied(shop):

@@ -315,7 +315,7 @@ async def test_what_cannot_be_opened_stays_and_is_told(backend: Backend, caplog:
     await keyring.load()
     await keyring.promote()
     await Resealing(keyring, both, backend.sealed_values, going_to, clock).run()
-    assert (await broken.boxes())[SealedKind.CREDENTIALS] == box and "cannot be opened" in caplog.text
+    assert (await broken.boxes())[SealedKind.CREDENTIALS] == box and "could not be opened" in caplog.text
     assert both.open((await gone.boxes())[SealedKind.CREDENTIALS], gone.source, BOUND) == CREDENTIALS
     clock.advance(timedelta(minutes=1))
     told = await secret_status(rings, backend.sealed_values, both, clock)

@@ -225,7 +225,7 @@ async def test_redirects_inside_are_refused(desk: Bench, vendor: FeedServer, tar
     probe = await probed(desk, vendor.url("/"))
     assert probe["status"] == "succeeded" and "proposal" not in probe
     assert not any(asked.path == "/inside" for asked in vendor.asked)
-    assert any("not a public one" in note or "is not reached" in note for note in probe["report"]["notes"])
+    assert any("not a public one" in note or "is not permitted" in note for note in probe["report"]["notes"])
 
 
 async def test_endless_redirects(desk: Bench, vendor: FeedServer) -> None:

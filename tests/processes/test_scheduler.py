@@ -123,7 +123,7 @@ async def test_wakes_during_an_outage_are_made_up_for(caplog: pytest.LogCaptureF
         await asyncio.sleep(0.3)
         stage.queue.lost = False
         await until(lambda: stage.waiting() == {"a"})
-    assert len([record for record in caplog.records if "the queue is lost" in record.getMessage()]) == 1
+    assert len([record for record in caplog.records if "queue is unavailable" in record.getMessage()]) == 1
 
 
 async def test_an_idle_relay_leaves_the_database_alone() -> None:

@@ -96,7 +96,7 @@ def test_a_count_of_boxes_is_read_wherever_it_stands(form: str, count: int, side
         ("Box 1 of 2: 80x60x20 cm", "announces 2 boxes and lists 1"),
         ("80x60x20 cm, 25 kg, 90 lb", "more than one weight"),
         ("Box 1: 80x60x20 cm, volt 220 V", "220 V"),
-        ("80x60x20", "no unit"),
+        ("80x60x20", "unit of length"),
         ("two boxes", "lists no boxes"),
         ("A Article no: 402.935.67 Width: 10cm Volume: 3.3l Package(s): 2", "Volume: 3.3l"),
     ],
