@@ -63,7 +63,7 @@ class Overview:
 
     @property
     def cut(self) -> bool:
-        """Whether more jobs may be waiting than were counted."""
+        """True if more jobs may be waiting than were counted."""
         return bool(sum(one.waiting + one.held for one in self.backlog.found or ()) >= JOBS)
 
 

@@ -24,7 +24,7 @@ class OfferStatement:
 
     @property
     def is_general(self) -> bool:
-        """Whether the offer applies at every location of the item: it has no location and states no stock."""
+        """True if the offer applies at every location of the item: it has no location and states no stock."""
         return self.location == NO_LOCATION and self.data.keys().isdisjoint(CHECKED)
 
 

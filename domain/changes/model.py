@@ -51,7 +51,7 @@ class View:
 
     @property
     def of_network(self) -> bool:
-        """Whether licences decide what is visible."""
+        """True if licences decide what is visible."""
         return self.log != self.tenant
 
 
@@ -138,7 +138,7 @@ class EventFilter:
 
     @property
     def narrow(self) -> bool:
-        """Whether the filter may exclude so much that a search takes long."""
+        """True if the filter may exclude so much that a search takes long."""
         return self.types is not None or self.catalogues is not None
 
     def matches(self, event: LoggedEvent) -> bool:
@@ -191,7 +191,7 @@ class ChangePage:
 
     @property
     def full(self) -> bool:
-        """Whether the page has reached its maximum size in bytes."""
+        """True if the page has reached its maximum size in bytes."""
         return sum([len(body) for body in self.bodies]) >= CHANGES_BYTES
 
     @property

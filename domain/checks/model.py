@@ -59,7 +59,7 @@ class CheckResult:
 
     @property
     def waits(self) -> bool:
-        """Whether the response is outstanding."""
+        """True if the response is outstanding."""
         return self.checked_at is None and self.failure is None
 
 

@@ -168,7 +168,7 @@ class LoggedEvent:
 
     @property
     def of_network(self) -> bool:
-        """Whether the event is in the network log and restricted by licences."""
+        """True if the event is in the network log and restricted by licences."""
         return self.groups is not None
 
 

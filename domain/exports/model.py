@@ -93,12 +93,12 @@ class Export:
 
     @property
     def over(self) -> bool:
-        """Whether the export has ended."""
+        """True if the export has ended."""
         return self.status not in OPEN
 
     @property
     def filtered(self) -> bool:
-        """Whether filters may exclude products."""
+        """True if filters may exclude products."""
         return self.filters != ExportFilters()
 
     def hopeless(self, now: datetime) -> bool:

@@ -99,7 +99,7 @@ class ProductDraft:
     variants: dict[str, VariantStatement] = field(default_factory=dict)
     left_out: LeftOut = field(default_factory=LeftOut)
 
-    def tell(self, name: str, kind: ProblemKind, detail: str, line: int, column: str | None = None) -> None:
+    def add_problem(self, name: str, kind: ProblemKind, detail: str, line: int, column: str | None = None) -> None:
         """Add a problem of the product's rows."""
         self.problems.append(Problem(name, kind, detail, line, column, self.sheet))
 
@@ -111,7 +111,7 @@ class ProductDraft:
         if self.given_by.get(name, 0) not in (line, _REPORTED):
             self.given_by[name] = _REPORTED
             detail = f"Rows of one item differ in {name.replace('_', ' ')}; the first value is kept."
-            self.tell(name, ProblemKind.CONFLICT, detail, line, column)
+            self.add_problem(name, ProblemKind.CONFLICT, detail, line, column)
 
     def category_path(self) -> tuple[str, ...]:
         """Return the vendor's category path: that of a path column, else of columns for levels, else Google's."""
@@ -182,11 +182,11 @@ class RowDraft:
     def report(self, name: str, column: str | None, faults: tuple[Fault, ...]) -> None:
         """Add the faults of a value as problems, with its line and column."""
         for fault in faults:
-            self.product.tell(name, fault.problem, fault.detail, self.line, column)
+            self.product.add_problem(name, fault.problem, fault.detail, self.line, column)
 
     def conflict(self, name: str, detail: str) -> None:
         """Report that the row's value of a field contradicts another value."""
-        self.product.tell(name, ProblemKind.CONFLICT, detail, self.line)
+        self.product.add_problem(name, ProblemKind.CONFLICT, detail, self.line)
 
     def kind(self) -> str:
         """Return the kind of the product (`labels.kind_of`), determined once from its category and title."""

@@ -87,7 +87,7 @@ class Column:
 
     @property
     def is_alternative(self) -> bool:
-        """Whether the column is listed but not read, such as another price level or another party's item number."""
+        """True if the column is listed but not read, such as another price level or another party's item number."""
         return "alternative" in self.settings
 
     def setting(self, name: str) -> str | None:

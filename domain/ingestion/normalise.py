@@ -64,7 +64,7 @@ def normalise(
     _complete_variants(product)
     data, discontinued = finish_product(product)
     if plan.title is not None and "title" not in data:
-        product.tell("title", ProblemKind.MISSING, "The item has no title.", rows[0][0])
+        product.add_problem("title", ProblemKind.MISSING, "The item has no title.", rows[0][0])
     for excess in trim_product(data):  # type: ignore[arg-type]
         product.left_out.add(excess.field, excess.count, *place_of(excess, rows, plan))
     product.problems += product.left_out.problems(sheet)
@@ -88,7 +88,7 @@ def _complete_variants(product: ProductDraft) -> None:
     if alike:
         keys = ", ".join(variant.key for variant in alike[:3])
         detail = f"{len(alike)} variants differ from others of the product only by their code ({quoted(keys)})."
-        product.tell("axes", ProblemKind.MISSING, detail, product.rows[0][0])
+        product.add_problem("axes", ProblemKind.MISSING, detail, product.rows[0][0])
 
 
 def _options_of(row: RowDraft) -> str:

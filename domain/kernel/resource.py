@@ -62,12 +62,12 @@ class Field:
 
     @property
     def is_settable(self) -> bool:
-        """Whether a body may set it, at creation or later."""
+        """True if a body may set it, at creation or later."""
         return (self.create or self.patch) is not None
 
     @property
     def in_audit_log(self) -> bool:
-        """Whether the audit log has it."""
+        """True if the audit log has it."""
         return self.is_settable if self.audited is None else self.audited
 
 

@@ -54,7 +54,7 @@ class MediaStore(Protocol):
         ...
 
     async def knows(self, address: str) -> bool:
-        """Whether the address is still used; it is locked until the transaction ends."""
+        """Return whether the address is still used; it is locked until the transaction ends."""
         ...
 
     async def unchanged(self, address: str) -> None:

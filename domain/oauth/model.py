@@ -52,7 +52,7 @@ class AppKind(StrEnum):
 
     @property
     def confidential(self) -> bool:
-        """Whether the app has a secret."""
+        """True if the app has a secret."""
         return self in (AppKind.WEB, AppKind.MACHINE)
 
     @property
@@ -108,7 +108,7 @@ class App:
 
     @property
     def verified(self) -> bool:
-        """Whether an organisation here created the app."""
+        """True if an organisation here created the app."""
         return self.origin is Origin.ORGANISATION
 
     @property

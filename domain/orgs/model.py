@@ -85,7 +85,7 @@ class Member:
 
     @property
     def manages(self) -> bool:
-        """Whether the member may manage members and keys."""
+        """True if the member may manage members and keys."""
         return self.role in MANAGERS
 
 

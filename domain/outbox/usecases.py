@@ -26,7 +26,7 @@ class OutgoingMail:
 
     @property
     def sends(self) -> bool:
-        """Whether messages are sent, or remain for the operator."""
+        """True if messages are sent, or remain for the operator."""
         return self.mailer is not None
 
     async def queue(self, to: str, subject: str, body: str, purpose: str) -> OutgoingMessage:

@@ -94,7 +94,7 @@ class Session:
 
     @property
     def only_vouched_for(self) -> bool:
-        """Whether only an organisation's identity provider has authenticated the person."""
+        """True if only an organisation's identity provider has authenticated the person."""
         return set(self.methods) == {Method.SSO}
 
     def is_sudo(self, now: datetime) -> bool:

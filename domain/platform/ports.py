@@ -23,7 +23,7 @@ class Check:
 
     @property
     def passed(self) -> bool:
-        """Whether the component was not down."""
+        """True if the component was not down."""
         return self.state != ComponentState.DOWN
 
 

@@ -64,5 +64,5 @@ class RequestLogFilter:
 
     @property
     def failed(self) -> bool:
-        """Whether only failed requests match."""
+        """True if only failed requests match."""
         return self.error_code is not None or self.statuses[0] >= _FAILED

@@ -299,7 +299,7 @@ class Delivery:
 
     @property
     def is_open(self) -> bool:
-        """Whether the delivery is pending or sending."""
+        """True if the delivery is pending or sending."""
         return self.status in OPEN
 
     def joined(self, event: LoggedEvent, next_attempt_at: datetime | None) -> "Delivery":

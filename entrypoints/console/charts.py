@@ -123,13 +123,13 @@ async def run_strips(page: PageContext, sources: Sequence[Mapping[str, Any]]) ->
 def _day(day: date, runs: RunDay | None) -> Day:
     good, bad = (runs.succeeded, runs.failed) if runs else (0, 0)
     tone = "warn" if good and bad else "bad" if bad else "good" if good else "none"
-    parts = [
-        gettext("%(date)s: no runs", date=write_date(day)),
-        gettext("%(date)s: %(good)s succeeded", date=write_date(day), good=good),
-        gettext("%(date)s: %(bad)s failed", date=write_date(day), bad=bad),
-        gettext("%(date)s: %(good)s succeeded, %(bad)s failed", date=write_date(day), good=good, bad=bad),
-    ]
-    return Day(tone, parts[bool(good) + 2 * bool(bad)])
+    if good and bad:
+        message = gettext("%(date)s: %(good)s succeeded, %(bad)s failed")
+    elif good:
+        message = gettext("%(date)s: %(good)s succeeded")
+    else:
+        message = gettext("%(date)s: %(bad)s failed") if bad else gettext("%(date)s: no runs")
+    return Day(tone, message % {"date": write_date(day), "good": good, "bad": bad})
 
 
 class Change(NamedTuple):

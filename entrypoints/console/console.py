@@ -66,7 +66,6 @@ class Console:
 
     async def answer(self, request: ConsoleRequest) -> Response:
         """Respond to a request, with an error page if it fails; HEAD gets the headers only and starts no stream."""
-        use_language(choose_language(None, request.headers.get("accept-language", "")))
         found = request.path.startswith(STATIC) and request.method in SAFE and self._static.find(request.path)
         response = found or await self._page(request)
         if response.stream is None:
@@ -78,6 +77,7 @@ class Console:
         return response
 
     async def _page(self, request: ConsoleRequest) -> Response:
+        use_language(choose_language(request.headers.get("accept-language", "")))
         page = PageContext(self.services, request)
         try:
             page.signed_in = await self._signed_in(request)

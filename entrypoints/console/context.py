@@ -277,12 +277,12 @@ class PageContext:
 
     @property
     def sent(self) -> bool:
-        """Whether a form was submitted."""
+        """True if a form was submitted."""
         return self.request.method == "POST"
 
     @property
     def submitted(self) -> bool:
-        """Whether a form was submitted and not refused."""
+        """True if a form was submitted and not refused."""
         return self.sent and self.refused is None
 
     @cached_property
@@ -350,7 +350,7 @@ class PageContext:
 
     @property
     def manages(self) -> bool:
-        """Whether the person is an owner or admin of the organisation."""
+        """True if the person is an owner or admin of the organisation."""
         return self.principal.role in MANAGERS
 
     @property

@@ -52,7 +52,7 @@ class Portion(Generic[T]):
 
     @property
     def parted(self) -> bool:
-        """Whether the list has other items."""
+        """True if the list has other items."""
         return len(self.items) < self.total
 
 
@@ -207,11 +207,6 @@ def label(value: str | None, kind: str) -> str:
     return gettext(found) if found else words(value)
 
 
-def plural(count: int, one: str, many: str | None = None) -> str:
-    """Write `1 offer`, `2 offers`."""
-    return f"{number(count)} {one if count == 1 else many or one + 's'}"
-
-
 def browser(agent: str) -> str:
     """Write a User-Agent header as `Firefox on macOS`; unchanged if the browser is not a common one."""
     name = next((name for mark, name in _BROWSERS.items() if mark in agent), "")
@@ -265,7 +260,7 @@ def listing(items: Iterable[Any]) -> Markup:
 FILTERS: Final[dict[str, Callable[..., Any]]] = {
     one.__name__: one
     for one in (
-        when, clock, day, date, number, money, size, span, words, label, plural, browser, described, text_of, listing,
+        when, clock, day, date, number, money, size, span, words, label, browser, described, text_of, listing,
     )
 }  # fmt: skip
 

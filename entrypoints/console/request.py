@@ -127,7 +127,7 @@ class ConsoleRequest:
 
     @property
     def by_script(self) -> bool:
-        """Whether htmx sent the request."""
+        """True if htmx sent the request."""
         return self.headers.get("hx-request") == "true"
 
     @property

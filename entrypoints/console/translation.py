@@ -21,16 +21,8 @@ LANGUAGES: Final[Mapping[str, Locale]] = {"en": Locale("en", "US")}
 _LANGUAGE: ContextVar[str] = ContextVar("language", default="en")
 
 
-def choose_language(setting: str | None, accepted: str) -> str:
-    """Return the language of a page.
-
-    Args:
-        setting: The language that the person has chosen, if any.
-        accepted: The browser's Accept-Language header.
-
-    """
-    if setting is not None and setting in LANGUAGES:
-        return setting
+def choose_language(accepted: str) -> str:
+    """Return the language of a page by the browser's Accept-Language header."""
     return parse_accept_header(accepted[:200], LanguageAccept).best_match(LANGUAGES, "en") or "en"
 
 

@@ -90,7 +90,7 @@ class FollowedRun:
 
     @property
     def ended(self) -> bool:
-        """Whether the run has ended."""
+        """True if the run has ended."""
         return self.run.get("status") in _ENDED
 
     async def begin(self, api: Api) -> None:

@@ -78,7 +78,7 @@ class Request:
 
     @property
     def has_body(self) -> bool:
-        """Whether a body is announced (RFC 9112 §6)."""
+        """True if a body is announced (RFC 9112 §6)."""
         return self.headers.get("content-length", "0") != "0" or "transfer-encoding" in self.headers
 
 

@@ -53,7 +53,7 @@ class Received:
 
     @property
     def whole(self) -> bool:
-        """Whether the message is complete."""
+        """True if the message is complete."""
         return not (self.too_large or self.no_room or self.long_line)
 
 

@@ -155,7 +155,7 @@ class Outcome:
 
     @property
     def refused(self) -> bool:
-        """Whether the response is a problem."""
+        """True if the response is a problem."""
         return self.status >= 400
 
 

@@ -255,22 +255,22 @@ class Operation:
 
     @cached_property
     def writes(self) -> bool:
-        """Whether the operation changes data, and so supports dry run and is audited."""
+        """True if the operation changes data, and so supports dry run and is audited."""
         return self.method != "GET"
 
     @cached_property
     def reversible(self) -> bool:
-        """Whether the operation can be undone through the audit log."""
+        """True if the operation can be undone through the audit log."""
         return isinstance(self.undo, Undoing)
 
     @cached_property
     def streams(self) -> bool:
-        """Whether the response is an endless stream of server-sent events."""
+        """True if the response is an endless stream of server-sent events."""
         return isinstance(self, Stream)
 
     @cached_property
     def idempotent(self) -> bool:
-        """Whether an Idempotency-Key is required."""
+        """True if an Idempotency-Key is required."""
         return self.method == "POST" and not self.keyless
 
     def __post_init__(self) -> None:

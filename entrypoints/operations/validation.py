@@ -268,7 +268,7 @@ class Part:
 
     @cached_property
     def _can_split(self) -> bool:
-        """Whether the schema can be split; a schema with references cannot."""
+        """True if the schema can be split; a schema with references cannot."""
         return isinstance(self._schema, dict) and "$ref" not in repr(self._schema)
 
     @cached_property

@@ -205,7 +205,7 @@ async def test_guessing_hides_no_new_browser(world: World) -> None:
     ada, accounts = await _ada(world), world.dependencies[Accounts]
     await accounts.sign_in.enter(ada, (Method.PASSWORD,), HERE, "")
     for _ in range(60):
-        await accounts.notices.tell(ada, "sign_in_failed", HERE)
+        await accounts.notices.notify(ada, "sign_in_failed", HERE)
     await accounts.sign_in.enter(ada, (Method.PASSWORD,), HERE, "")
     assert "new_device" in [one.kind for one in await world.people.events(ada.id, 5)]
 

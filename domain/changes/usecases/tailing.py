@@ -46,7 +46,7 @@ class LogSubscription:
 
     @property
     def has_news(self) -> bool:
-        """Whether a batch or a new position can be returned without waiting."""
+        """True if a batch or a new position can be returned without waiting."""
         return bool(self._waiting) or not self._live or self._lost or self._reached != self.position
 
     async def catch_up(self, limit: int, most_bytes: int) -> EventBatch:

@@ -126,7 +126,7 @@ class _Box:
     carton: Carton = field(default_factory=Carton)
     faults: list[Fault] = field(default_factory=list)
 
-    def tell(self, problem: ProblemKind, what: str) -> None:
+    def add_problem(self, problem: ProblemKind, what: str) -> None:
         """Add a fault about this box."""
         self.faults.append(Fault(problem, f"{quoted(self.text)} {what}."))
 
@@ -134,7 +134,9 @@ class _Box:
         """Extract the facts from the text; first those that could be mistaken for parts of others."""
         for what, untaken in _UNTAKEN.items():
             for found in list(untaken.finditer(self.rest))[:3]:
-                self.tell(ProblemKind.UNREADABLE, f'states {what}, "{found["text"].strip()}", which is not stored')
+                self.add_problem(
+                    ProblemKind.UNREADABLE, f'states {what}, "{found["text"].strip()}", which is not stored'
+                )
             self.rest = untaken.sub(" ", self.rest)
         self._count()
         self._weigh(weight_unit, decimal)
@@ -143,7 +145,7 @@ class _Box:
         if self.carton:
             self.carton["count"] = self.count
         elif not self.faults:
-            self.tell(ProblemKind.UNREADABLE, "states neither a size nor a weight of a box")
+            self.add_problem(ProblemKind.UNREADABLE, "states neither a size nor a weight of a box")
         return self
 
     def _count(self) -> None:
@@ -154,7 +156,7 @@ class _Box:
                 continue
             count = int(found["count"])
             if self.counted and count != self.count:
-                self.tell(ProblemKind.CONFLICT, f"states both {self.count} and {count} boxes")
+                self.add_problem(ProblemKind.CONFLICT, f"states both {self.count} and {count} boxes")
             elif count:
                 self.count, self.counted = count, True
             self.rest = f"{self.rest[: found.start('cut')]} {self.rest[found.end('cut') :]}"
@@ -167,7 +169,7 @@ class _Box:
             before = found.string[found.start() : found.start("text")]
             text = f"{found['text']} {found['unit']}" if found.re is _UNIT_AHEAD else found["text"]
             if _NET.search(before):
-                self.tell(
+                self.add_problem(
                     ProblemKind.CONFLICT, f"states {text.strip()} as net weight, which is not the weight of the box"
                 )
             else:
@@ -182,7 +184,7 @@ class _Box:
         parsed = parse_weight(" / ".join(gross), unit, decimal)
         self.faults.extend(parsed.faults)
         if self.count > 1 and _ALL.search(self.text):
-            self.tell(ProblemKind.CONFLICT, "states the weight of all boxes together")
+            self.add_problem(ProblemKind.CONFLICT, "states the weight of all boxes together")
         elif parsed.value:
             self.carton["weight"] = parsed.value
 
@@ -205,7 +207,7 @@ class _Box:
         for token in scan.tokens:
             if token.kind == WORDS and scan.text[token.start].isdigit() and not parsed.faults:
                 # A count of things, valid in sizes of furniture, is an unrelated figure here.
-                self.tell(
+                self.add_problem(
                     ProblemKind.UNREADABLE,
                     f'contains "{scan.text_between(token, token)}", which does not describe a box',
                 )
@@ -215,13 +217,13 @@ class _Box:
         if not sides and len(components) == 1:
             sides = dict(components[0]["dimensions"])
         elif components:
-            self.tell(ProblemKind.CONFLICT, "states several sizes for one box")
+            self.add_problem(ProblemKind.CONFLICT, "states several sizes for one box")
         for extra in parsed.value.extras:
-            self.tell(ProblemKind.UNREADABLE, f'contains "{extra}", which does not describe a box')
+            self.add_problem(ProblemKind.UNREADABLE, f'contains "{extra}", which does not describe a box')
         _roll(sides)
         for side in sides:
             if side not in _BOX_SIDES:
-                self.tell(ProblemKind.UNREADABLE, f"states a {side.replace('_', ' ')}, which boxes do not have")
+                self.add_problem(ProblemKind.UNREADABLE, f"states a {side.replace('_', ' ')}, which boxes do not have")
         self.carton.update({side: sides[side] for side in _BOX_SIDES if side in sides})  # type: ignore[typeddict-item]
 
 

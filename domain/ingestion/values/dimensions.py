@@ -824,12 +824,12 @@ class _Reading:
     faults: list[Fault] = field(default_factory=list)
     extras: list[str] = field(default_factory=list)
 
-    def tell(self, problem: ProblemKind, what: str) -> None:
+    def add_problem(self, problem: ProblemKind, what: str) -> None:
         """Add a fault of the whole text."""
         self.faults.append(Fault(problem, f"{quoted(self.text)} {what}."))
 
     def _several(self) -> None:
-        self.tell(ProblemKind.CONFLICT, "states more than one size; the first is kept")
+        self.add_problem(ProblemKind.CONFLICT, "states more than one size; the first is kept")
 
     def set_aside(self, items: Sequence[_Item]) -> None:
         """Add figures of other things to the extras, in the vendor's words."""
@@ -858,17 +858,19 @@ class _Reading:
         """Return the sides of a sequence."""
         own = {item.measure.unit for item in items if item.measure.unit}
         if own & set(METRIC) and not own <= set(METRIC):
-            self.tell(ProblemKind.CONFLICT, "mixes metric and imperial units")
+            self.add_problem(ProblemKind.CONFLICT, "mixes metric and imperial units")
         if own == {"ft"} and any(item.measure.unit is None and item.measure.value for item in items):
-            self.tell(ProblemKind.CONFLICT, "has figures without a unit beside feet, which could be feet or inches")
+            self.add_problem(
+                ProblemKind.CONFLICT, "has figures without a unit beside feet, which could be feet or inches"
+            )
         if any(item.blank and item.side is None for item in items[1:]):
-            self.tell(ProblemKind.CONFLICT, "separates its figures only by blanks")
+            self.add_problem(ProblemKind.CONFLICT, "separates its figures only by blanks")
         units = _units_of(items, self.unit)
         lengths = [self._length(item, unit) for item, unit in zip(items, units, strict=True)]
         if None in lengths and all(item.side is None for item in items):
             # Without letters the position determines the side, so one missing figure makes all sides unknown.
             if not self.faults:
-                self.tell(ProblemKind.UNREADABLE, "lacks a figure")
+                self.add_problem(ProblemKind.UNREADABLE, "lacks a figure")
             return {}
         found: list[Sided] = [
             (length, item.side) for length, item in zip(lengths, items, strict=True) if length is not None
@@ -892,10 +894,10 @@ class _Reading:
             if side in target:
                 self.set_aside([item])
             elif (length := self._length(item, item.measure.unit or self.unit)) is not None:
-                self.tell(ProblemKind.CONFLICT, f"states only a maximum {side}")
+                self.add_problem(ProblemKind.CONFLICT, f"states only a maximum {side}")
                 target[side] = length
         if "width" not in target and any(_is_one_end(item) for item in scope.extras):
-            self.tell(ProblemKind.CONFLICT, "states its width for left and right separately")
+            self.add_problem(ProblemKind.CONFLICT, "states its width for left and right separately")
         return target
 
     def _sequences(self, scope: _Scope, target: dict[str, Length]) -> None:
@@ -910,7 +912,7 @@ class _Reading:
             if of_part:
                 self.set_aside(items)
             else:
-                self.tell(ProblemKind.UNREADABLE, f"does not state what {items[0].measure.value} measures")
+                self.add_problem(ProblemKind.UNREADABLE, f"does not state what {items[0].measure.value} measures")
         for at, items in enumerate(sequences):
             if at == 0:
                 target.update(self._placed(items, kind, scope.order))
@@ -931,7 +933,7 @@ class _Reading:
             length = self._length(item, item.measure.unit or unit)
             if length is not None and target.setdefault(item.side, length) != length:
                 side = item.side.replace("_", " ")
-                self.tell(ProblemKind.CONFLICT, f"states more than one {side}; the first is kept")
+                self.add_problem(ProblemKind.CONFLICT, f"states more than one {side}; the first is kept")
 
     def _add(self, target: dict[str, Length], found: dict[str, Length]) -> None:
         """Fill free sides from a later sequence; another value for a side is a conflict."""
@@ -980,7 +982,7 @@ class _Reading:
         for scope in aside:
             self.set_aside(scope.items())
         if aside and not dimensions and not components and not self.faults:
-            self.tell(ProblemKind.UNREADABLE, "does not state a size of the piece itself")
+            self.add_problem(ProblemKind.UNREADABLE, "does not state a size of the piece itself")
         sides: Any = dimensions
         return Spread(sides, tuple(components), (*self.scan.asides, *self.extras))
 
@@ -1102,18 +1104,18 @@ def read_grammar(
     scan = scanned(_BLANKS.sub(" ", folded(plain(text) if "<" in text else text)), unit)
     reading = _Reading(text, scan, scan.unit, kind, order.lower(), decimal, unit)
     if _HYPHENED.search(scan.text):
-        reading.tell(ProblemKind.CONFLICT, "joins three figures by hyphens, which could be sides or a range")
+        reading.add_problem(ProblemKind.CONFLICT, "joins three figures by hyphens, which could be sides or a range")
     if _NEGATIVE.search(scan.text):
-        reading.tell(ProblemKind.OUT_OF_RANGE, "contains a negative figure")
+        reading.add_problem(ProblemKind.OUT_OF_RANGE, "contains a negative figure")
     clauses = _clauses(scan)
     reading.order = clauses.order or reading.order
     if scan.unit == unit:
         reading.unit = _shared_unit(clauses, unit) or unit
     spread = reading.spread(clauses)
     if clauses.missing:
-        reading.tell(ProblemKind.UNREADABLE, "lacks a figure")
+        reading.add_problem(ProblemKind.UNREADABLE, "lacks a figure")
     if scan.unread:
-        reading.tell(ProblemKind.UNREADABLE, f"contains {', '.join(scan.unread[:3])}, which is not a measure")
+        reading.add_problem(ProblemKind.UNREADABLE, f"contains {', '.join(scan.unread[:3])}, which is not a measure")
     faults = tuple(reading.faults)
     if not spread.dimensions and not spread.components:
         return Parsed(None, faults) if faults else unreadable(text, "does not contain a size")

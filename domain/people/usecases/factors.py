@@ -70,20 +70,20 @@ class FactorService:
         codes = _new_codes()
         if not await self.factors.confirm(found, step, self._digests(user, codes), now):
             raise Conflict(_ELSEWHERE)
-        await self.notices.tell(user, "authenticator_added", visitor)
+        await self.notices.notify(user, "authenticator_added", visitor)
         return [shown_code(code) for code in codes]
 
     async def disenrol(self, user: User, visitor: Visitor) -> None:
         """Remove the app and the recovery codes."""
         if await self.factors.disenrol(user.id):
-            await self.notices.tell(user, "authenticator_removed", visitor)
+            await self.notices.notify(user, "authenticator_removed", visitor)
 
     async def renew_codes(self, user: User, visitor: Visitor) -> Sequence[str]:
         """Replace the recovery codes and return the new ones, once. Raises Conflict if no app is confirmed."""
         codes = _new_codes()
         if not await self.factors.replace_codes(user.id, self._digests(user, codes)):
             raise Conflict(_OFF)
-        await self.notices.tell(user, "recovery_codes_made", visitor)
+        await self.notices.notify(user, "recovery_codes_made", visitor)
         return [shown_code(code) for code in codes]
 
     async def proved(self, user: User, code: str) -> Method | None:

@@ -44,7 +44,7 @@ class Notices:
     base_url: str
     _tasks: set[asyncio.Task[None]] = field(default_factory=set)
 
-    async def tell(self, user: User, kind: str, visitor: Visitor, detail: str = "") -> None:
+    async def notify(self, user: User, kind: str, visitor: Visitor, detail: str = "") -> None:
         """Record a notice in the person's account, and mail it if it is urgent."""
         now, agent = self.clock.now(), visitor.user_agent[:LONGEST_AGENT]
         await self.people.note(SecurityEvent(new_id("sec"), user.id, kind, detail, visitor.address, agent, now))

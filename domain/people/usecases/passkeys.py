@@ -83,7 +83,7 @@ class PasskeyService:
         )
         if not await self.passkeys.add(passkey):
             raise Conflict("This passkey is already registered.")
-        await self.notices.tell(user, "passkey_added", visitor, called)
+        await self.notices.notify(user, "passkey_added", visitor, called)
         return passkey
 
     async def sign_in(self, visitor: Visitor) -> Asked:
@@ -127,7 +127,7 @@ class PasskeyService:
         """Remove a passkey. Raises NotFound."""
         if not await self.passkeys.remove(user.id, id):
             raise NotFound
-        await self.notices.tell(user, "passkey_removed", visitor)
+        await self.notices.notify(user, "passkey_removed", visitor)
 
     async def forget(self, before: datetime) -> int:
         """Delete challenges that expired before then."""

@@ -54,7 +54,7 @@ class PasswordService:
         await self.people.set_password(user.id, encoded, self.clock.now())
         await self.links.withdraw(user.id)
         ended = await self.sessions.revoke_all(user.id, but=session.id if session else None)
-        await self.notices.tell(user, "password_changed", visitor)
+        await self.notices.notify(user, "password_changed", visitor)
         return ended
 
     async def set_up(self, user: User, first: str) -> None:
@@ -90,10 +90,10 @@ class PasswordService:
             encoded, text = await self.people.password(user.id), typed(password)
             method = Method.PASSWORD if await self.passwords.verify(encoded, text) else None
         if method is None:
-            await self.notices.tell(user, "proof_failed", visitor)
+            await self.notices.notify(user, "proof_failed", visitor)
             raise WrongPassword("This is wrong. Try again.")
         if method is Method.RECOVERY_CODE:
-            await self.notices.tell(user, "recovery_code_used", visitor)
+            await self.notices.notify(user, "recovery_code_used", visitor)
         return await self.sessions.confirm(session, method)
 
     async def forgot(self, email: str, visitor: Visitor) -> None:
@@ -111,7 +111,7 @@ class PasswordService:
         _, secret = await self.links.make(user, Purpose.SET_PASSWORD)
         body = _MAIL.format(name=displayable_name(user.called, "there"), url=self.base_url + SET_PASSWORD + secret)
         await self.mail.queue(user.email, "Set another password for Joinery", body, Purpose.SET_PASSWORD)
-        await self.notices.tell(user, "password_link_mailed", visitor)
+        await self.notices.notify(user, "password_link_mailed", visitor)
 
     async def of_link(self, secret: str) -> User | None:
         """Return the person of a link to set a password, or None if it cannot be used."""

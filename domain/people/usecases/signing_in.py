@@ -77,7 +77,7 @@ class SignInService:
         text = typed(password)
         if not await self.passwords.verify(encoded, text) or user is None or encoded is None:
             if user is not None:
-                self.notices.later(self.notices.tell(user, "sign_in_failed", visitor, "wrong password"))
+                self.notices.later(self.notices.notify(user, "sign_in_failed", visitor, "wrong password"))
             raise WrongPassword
         if self.passwords.is_outdated(encoded):
             encoded = await self.passwords.hash(text)
@@ -92,10 +92,10 @@ class SignInService:
         await self.throttle.code(user.email, visitor, device, self.clock.now())
         method = await self.factors.proved(user, code)
         if method is None:
-            await self.notices.tell(user, "sign_in_failed", visitor, "wrong code")
+            await self.notices.notify(user, "sign_in_failed", visitor, "wrong code")
             raise WrongCode
         if method is Method.RECOVERY_CODE:
-            await self.notices.tell(user, "recovery_code_used", visitor)
+            await self.notices.notify(user, "recovery_code_used", visitor)
         return await self.enter(user, (Method.PASSWORD, method), visitor, device)
 
     async def by_link(self, secret: str, visitor: Visitor, device: str) -> Entered | None:
@@ -117,9 +117,9 @@ class SignInService:
         # More events than that imply an established account: failed attempts must not hide earlier sign-ins.
         before = known or len(events) == _EVENTS_SEARCHED or any(event.kind == "signed_in" for event in events)
         session, cookie = await self.sessions.begin(user, methods, visitor, org)
-        await self.notices.tell(user, "signed_in", visitor, ", ".join(methods))
+        await self.notices.notify(user, "signed_in", visitor, ", ".join(methods))
         if before and not known:
-            await self.notices.tell(user, "new_device", visitor)
+            await self.notices.notify(user, "new_device", visitor)
         return Entered(session, cookie, self.devices.remembered(device, user.email_key, now))
 
     def _token(self, user: str, encoded: str) -> str:

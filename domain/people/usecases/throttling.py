@@ -42,7 +42,7 @@ class _Rate:
 
 ADDRESS = _Rate(30, 600)
 """Rate of one address (IPv6: /64) for all accounts, sufficient for an office behind one address."""
-STRANGERS = _Rate(10, 10)
+UNKNOWN_DEVICES = _Rate(10, 10)
 DEVICE = _Rate(10, 60)
 LINKS_OF_ADDRESS = _Rate(10, 30)
 LINKS_OF_ACCOUNT = _Rate(3, 3)
@@ -100,7 +100,7 @@ class Throttle:
         await self._take(ADDRESS.of(f"address:{network_of(visitor.address)}"))
         nonce = self.devices.known(device, email_key(email), now)
         await self._take(
-            DEVICE.of(f"device:{nonce}") if nonce else STRANGERS.of(f"strangers:{_pseudonym(email_key(email))}")
+            DEVICE.of(f"device:{nonce}") if nonce else UNKNOWN_DEVICES.of(f"strangers:{_pseudonym(email_key(email))}")
         )
 
     async def code(self, email: str, visitor: Visitor, device: str, now: datetime) -> None:
@@ -108,7 +108,7 @@ class Throttle:
         await self._take(ADDRESS.of(f"address:{network_of(visitor.address)}"))
         nonce = self.devices.known(device, email_key(email), now)
         name = _pseudonym(email_key(email))
-        await self._take(DEVICE.of(f"codes:device:{nonce}") if nonce else STRANGERS.of(f"codes:strangers:{name}"))
+        await self._take(DEVICE.of(f"codes:device:{nonce}") if nonce else UNKNOWN_DEVICES.of(f"codes:strangers:{name}"))
 
     async def visitor(self, visitor: Visitor) -> None:
         """Count an attempt with a passkey or link, which cannot be guessed, by address only."""

@@ -157,9 +157,9 @@ class Reconciliation:
         if isinstance(self.run.input, PushInput):
             reconciler.replaces_data = True
             for key, records in groupby(portion.statements, lambda record: record.key):
-                told = len(reconciler.problems)
+                start = len(reconciler.problems)
                 if (merged := self._merged(key, list(records))) is not None:
-                    self._apply_statement(merged, troubles, told)
+                    self._apply_statement(merged, troubles, start)
         else:
             for statement in portion.statements:
                 self._apply_statement(statement, troubles, len(reconciler.problems))
@@ -176,8 +176,8 @@ class Reconciliation:
             key = statement.key
             if key not in self.stock:
                 detail = f"The catalogue has no item {key}, or more than one; its stock was left out."
-                told = Problem("sku", ProblemKind.MISSING, detail, line=chunk.lines[key], external_id=key)
-                reconciler.problems.append(told)
+                problem = Problem("sku", ProblemKind.MISSING, detail, line=chunk.lines[key], external_id=key)
+                reconciler.problems.append(problem)
                 continue
             product, variant = self.stock[key]
             for stated in statement.variants:
@@ -190,20 +190,20 @@ class Reconciliation:
                 product, variant = self.stock[key]
                 reconciler.withdraw(product, variant.offers)
 
-    def _apply_statement(self, statement: ProductStatement, troubles: "Counter[str | None]", told: int) -> None:
-        """Apply a statement; problems of the reconciler from index `told` on get its key."""
+    def _apply_statement(self, statement: ProductStatement, troubles: "Counter[str | None]", start: int) -> None:
+        """Apply a statement; problems of the reconciler from index `start` on get its key."""
         reconciler, key, chunk = self.reconciler, statement.key, self.portion.chunk
         reconciler.line = chunk.lines[key]
         product = reconciler.product(statement)
         problems = reconciler.problems
-        refused = len(problems) > told
+        refused = len(problems) > start
         if refused:
-            problems[told:] = [replace(problem, external_id=key) for problem in problems[told:]]
+            problems[start:] = [replace(problem, external_id=key) for problem in problems[start:]]
         if product.key != key:  # the statement under the product's own key is outdated
             reconciler.batch.outdated.append(outdated(product.key, self.run.stream))
             return
         mark = replace(chunk.fingerprints[key], product=product.id, problems=troubles[key])
-        if refused and told < self.room:  # the next run must report again what did not fit
+        if refused and start < self.room:  # the next run must report again what did not fit
             mark = replace(mark, fingerprint=b"")
         reconciler.batch.fingerprints.append(mark)
 

@@ -38,7 +38,7 @@ class Keyring:
 
     @property
     def settled(self) -> bool:
-        """Whether the current secret is in force."""
+        """True if the current secret is in force."""
         return self._loaded and self._vault.in_force == self._vault.keys[0]
 
     async def load(self) -> None:

@@ -189,7 +189,7 @@ class EndpointQueue:
 
     @property
     def _stuck(self) -> bool:
-        """Whether the endpoint fails, the queue is full, and everything in it waits for later attempts."""
+        """True if the endpoint fails, the queue is full, and everything in it waits for later attempts."""
         return self._fails and self._unsent < MOST_UNSENT and not self._in_flight and not self._ready
 
     async def room(self) -> int:
@@ -364,7 +364,7 @@ class EndpointQueue:
 
     @property
     def has_unrecorded(self) -> bool:
-        """Whether anything must be recorded, now or later."""
+        """True if anything must be recorded, now or later."""
         return bool(self._changed or self._fresh)
 
     def unrecorded(self, older_than: float) -> list[Snapshot]:

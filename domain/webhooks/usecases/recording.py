@@ -46,7 +46,7 @@ class Recorder:
 
     @property
     def keeps_up(self) -> bool:
-        """Whether more may be sent; `run` reports the end of a stall."""
+        """True if more may be sent; `run` reports the end of a stall."""
         self._stalled = self._stalled or self._behind >= MOST_BEHIND
         return self._behind < MOST_BEHIND
 

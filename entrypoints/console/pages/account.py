@@ -1,17 +1,14 @@
 """Pages of a person's own account: profile, sign-in methods, sessions, and the organisation and mode that the session shows."""
 
-from collections.abc import Iterable
 from dataclasses import replace
-
-from babel.lists import format_list
 
 from domain.kernel.names import validate_name
 from domain.kernel.paging import PageRequest
 from domain.orgs.ports import Memberships
 from entrypoints.console.context import PageContext, Pages, sudo
-from entrypoints.console.rendering import label, number
+from entrypoints.console.rendering import number
 from entrypoints.console.security import SIGN_IN, THEME, safe_target
-from entrypoints.console.translation import current_locale, gettext, ngettext
+from entrypoints.console.translation import gettext, ngettext
 from entrypoints.http.exchange import Response
 
 ACCOUNT = "/console/account"
@@ -21,11 +18,6 @@ PASSKEYS = f"{ACCOUNT}/passkeys"
 _YEAR = 365 * 86400
 
 pages = Pages("/console", who="person")
-
-
-def list_methods(methods: Iterable[str]) -> str:
-    """Return the names of sign-in methods as a list in words."""
-    return format_list([label(method, "sign_in_methods") for method in methods], locale=current_locale())
 
 
 @pages.get("/account")
@@ -40,7 +32,6 @@ async def show_account(page: PageContext) -> Response:
         passkeys=await accounts.passkeys.of_user(user),
         sessions=await page.sessions.list_of(user),
         events=await page.people.events(user, 30),
-        list_methods=list_methods,
     )
 
 
@@ -57,7 +48,7 @@ async def end_others(page: PageContext) -> Response:
     """End all sessions except the current one."""
     user = page.person.user
     ended = await page.sessions.revoke_all(user.id, but=page.person.session.id)
-    await page.accounts.notices.tell(user, "sessions_ended", page.visitor)
+    await page.accounts.notices.notify(user, "sessions_ended", page.visitor)
     notice = ngettext("%(count)s other session ended", "%(count)s other sessions ended", ended, count=number(ended))
     return page.redirect(ACCOUNT, notice)
 
@@ -67,7 +58,7 @@ async def end_session(page: PageContext) -> Response:
     """End another session of the person."""
     user = page.person.user
     await page.sessions.revoke(user.id, page.ids["session"])
-    await page.accounts.notices.tell(user, "session_ended", page.visitor)
+    await page.accounts.notices.notify(user, "session_ended", page.visitor)
     return page.redirect(ACCOUNT, gettext("Session ended"))
 
 

@@ -81,12 +81,12 @@ class Request:
 
     @property
     def writes(self) -> bool:
-        """Whether the request may change something."""
+        """True if the request may change something."""
         return self.method not in ("GET", "HEAD") and self.headers.get("Service-Dry-Run") is None
 
     @property
     def repeatable(self) -> bool:
-        """Whether the request can be sent again without further effect."""
+        """True if the request can be sent again without further effect."""
         return self.method != "POST" or "Idempotency-Key" in self.headers
 
 
